@@ -8,7 +8,7 @@ import scipy.ndimage
 import scipy.special
 import scipy.stats
 
-from effgrad import NoRule, check_grad, grad, jvp, value_and_grad
+from effgrad import NoRule, check_grad, grad, jvp, value_and_grad, vjp
 from effgrad.arrays.protocols import ask_numpy
 
 BACKEND = "numpy"  # of the compiled runs
@@ -235,3 +235,21 @@ def test_asking_numpy_about_a_call_writes_to_nothing():
     ask_numpy(np.put, (a, [0, 4], [1.0, 2.0]), {"mode": "wrap"})
     ask_numpy(np.add, (a, 1.0), {"out": (a,)})
     assert not a.any()
+
+
+VALUES = {
+    "fractions of infinities": (lambda x: np.modf(x)[0], np.array([1.5, np.inf, -np.inf, np.nan])),
+    "a determinant of NaN": (np.linalg.det, np.array([[1.0, np.nan], [0.0, 2.0]])),
+    "a mean in half precision": (lambda x: np.mean(x, axis=-1), np.float16([[1.3, -0.7, 2.1], [0.4, 0.9, 1.1]])),
+    "a product with a number": (lambda x: np.dot(x, 2), np.float32([1.0, 2.0])),
+    "a number with a product": (lambda x: np.dot(0.5, x), np.float32([1.0, 2.0])),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("name", VALUES)
+def test_values_and_dtypes_are_numpys(name):
+    f, x = VALUES[name]
+    for value in (jvp(f, (x,), (np.ones_like(x),))[0], vjp(f, x)[0]):
+        np.testing.assert_array_equal(value, f(x))
+        assert np.result_type(value) == np.result_type(f(x))

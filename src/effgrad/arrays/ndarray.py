@@ -193,6 +193,8 @@ class ArrayMethods(Protocols):
         return self
 
     def fill(self, value: Value) -> None:
+        if np.ndim(plain(value)):
+            np.empty(1).fill(plain(value))  # NumPy's error for more than one number
         self[...] = value
 
     def put(self, indices: Index, values: Value, mode: Option = "raise") -> None:
@@ -220,7 +222,8 @@ class ArrayMethods(Protocols):
         return self[...]
 
     def astype(self, dtype: DTypeLike, order: Option = "K", *, copy: bool = True, **options: Option) -> Value:
-        if options:
+        dtype = plain(dtype)
+        if options or isinstance(dtype, np.ndarray):
             np.empty(0, self.dtype).astype(dtype, **options)  # NumPy's error about casting, if it has one
         if not copy and self.dtype == dtype:
             return in_order(self, order)
@@ -253,6 +256,7 @@ class ArrayMethods(Protocols):
         return np.ravel(self, order).copy()
 
     def item(self, *place: Value) -> Value:
+        outline(self).item(*plain_tree(place))  # NumPy's error for what is no place
         if not place:
             return np.reshape(self, ())[()]
         if len(place) == 1:

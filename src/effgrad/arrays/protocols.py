@@ -13,6 +13,7 @@ import numpy as np
 
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import by_position, in_order
 from effgrad.arrays.value import (
     CONSTANT,
@@ -67,7 +68,7 @@ class Protocols(Tracer):
         if "out" in kwargs or len(args) > 2:
             args, kwargs, out = without_out(function, args, kwargs)
             if out is not None:
-                return _written(out, function(*args, **kwargs), function)
+                return _written(out, function(*args, **kwargs), function, args, kwargs)
         if len(args) > 1 and any(map(is_foreign, args)):
             args = [ordinary(a) if is_foreign(a) else a for a in args]
         rule = FUNCTIONS.get(function)
@@ -281,7 +282,8 @@ def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params
         result = laid_out_as_numpy(result, getattr(ufunc, method), inputs, kwargs)
     else:
         raise NoRule(f"numpy.{ufunc.__name__}.{method} has no derivative rule")
-    return result if out is None else _written(target, result, ufunc)
+    called = ufunc if method == "__call__" else getattr(ufunc, method)
+    return result if out is None else _written(target, result, called, inputs, kwargs)
 
 
 def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Params, target: Value) -> Value:
@@ -342,14 +344,21 @@ def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None
 
 # The classes of the values of options; of others NumPy is asked. A text can be one that NumPy does not know.
 _USUAL: dict[str, Value] = {
-    "keepdims": bool, "where": (bool, np.ndarray), "initial": (int, float, complex, np.generic), "dtype": type,
+    "keepdims": bool, "where": (bool, type(None)), "initial": (int, float, complex, np.generic), "dtype": type,
     "subok": bool, "order": type(None), "casting": type(None), "kind": type(None),
     "out": (np.ndarray, tuple, type(None)),
 }  # fmt: skip
 
 
-def _written(target: Value, result: Value, function: Function) -> Value:
-    """The array given as `out`, which now holds the result."""
+def check_out(out: Value, result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> None:
+    """Raise NumPy's error for an array to write to that does not take the result of a call."""
+    if shape_of(out) != shape_of(result):
+        ask_numpy(function, args, {**kwargs, "out": np.empty(shape_of(out), dtype_of(out))})
+
+
+def _written(target: Value, result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> Value:
+    """The array given as `out`, which now holds the result of a call."""
+    check_out(target, result, function, args, kwargs)
     if not isinstance(target, Tracer):
         raise Detached(
             f"numpy.{function.__name__} would write a traced value into a plain array (out= or an augmented "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from effgrad.arrays.value import Tracer, example, nested, outline, traced_inside
+from effgrad.arrays.value import Tracer, example, nested, outline, plain, traced_inside
 from effgrad.errors import NoRule
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
 
@@ -24,13 +24,18 @@ __all__ = ["np"]
 
 def in_order(value: Value, order: Option) -> Value:
     """A value whose elements are in an order of memory, "C" or "F": itself or a copy; in any other, itself."""
-    return value.copy(order) if order in ("C", "F") and not outline(value).flags[order] else value
+    if order in (None, "K", "A"):
+        return value
+    numpy.empty(0).copy(order)  # NumPy's error for what is no order
+    return value if outline(value).flags[order.upper()] else value.copy(order.upper())
 
 
 def array(
-    value: Value, dtype: DTypeLike = None, *, copy: Option = True, order: Option = "K", ndmin: int = 0, **_: Option
-) -> Value:
+    value: Value, dtype: DTypeLike = None, *, copy: Option = True, order: Option = "K", subok: bool = False,
+    ndmin: int = 0, ndmax: int = 0, like: Option = None,
+) -> Value:  # fmt: skip
     """`np.array` of a traced array or of nested lists with traced numbers in them."""
+    dtype = plain(dtype)
     if isinstance(value, Tracer):
         result = value.copy(order or "K") if copy in (True, numpy._CopyMode.ALWAYS) else value
     else:
@@ -41,7 +46,10 @@ def array(
     return result if result.ndim >= ndmin else numpy.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
-def as_array(value: Value, dtype: DTypeLike = None, order: Option = None, *, copy: Option = None, **_: Option) -> Value:
+def as_array(
+    value: Value, dtype: DTypeLike = None, order: Option = None, *, device: Option = None, copy: Option = None,
+    like: Option = None,
+) -> Value:  # fmt: skip
     return array(value, dtype, copy=copy, order=order)
 
 
@@ -54,7 +62,7 @@ def all_finite(a: Value, dtype: DTypeLike = None, order: Option = None) -> Value
 ORDERS = dict.fromkeys(("C", "C_CONTIGUOUS", "CONTIGUOUS"), "C") | dict.fromkeys(("F", "F_CONTIGUOUS", "FORTRAN"), "F")
 
 
-def required(a: Value, dtype: DTypeLike = None, requirements: Value = None, **_: Option) -> Value:
+def required(a: Value, dtype: DTypeLike = None, requirements: Value = None, *, like: Option = None) -> Value:
     """`np.require`: what it can ask for beside an order holds of every traced value."""
     wanted = [ORDERS[name.upper()] for name in requirements or () if name.upper() in ORDERS]
     return as_array(a, dtype, *wanted[:1])
@@ -63,13 +71,16 @@ def required(a: Value, dtype: DTypeLike = None, requirements: Value = None, **_:
 def contiguous(order: str) -> Function:
     """An array in an order of memory: a copy, where it is not in that order."""
 
-    def rule(a: Value, dtype: DTypeLike = None, **_: Option) -> Value:
+    def rule(a: Value, dtype: DTypeLike = None, *, like: Option = None) -> Value:
         return in_order(array(a, dtype, copy=None, ndmin=1), order)
 
     return rule
 
 
-def full(shape: Shape, fill_value: Value, dtype: DTypeLike = None, order: Option = "C", **_: Option) -> Value:
+def full(
+    shape: Shape, fill_value: Value, dtype: DTypeLike = None, order: Option = "C", *, device: Option = None,
+    like: Option = None,
+) -> Value:  # fmt: skip
     return array(numpy.broadcast_to(as_array(fill_value, dtype), shape), order=order)
 
 

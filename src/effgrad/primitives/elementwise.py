@@ -380,17 +380,21 @@ UFUNCS.enter({u: row for u, row in (UNARY | BINARY | ARITHMETIC).items() if u no
 
 
 def _where(condition: Value, x: Value = None, y: Value = None) -> Value:
+    if (x is None) != (y is None):
+        raise ValueError("numpy.where was given one of two choices: give both, or neither")
     if x is None:
         return np.nonzero(condition)
     return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
 
 
 def _clip(
-    a: Value, a_min: Value = None, a_max: Value = None, out: Option = None, *, min: Value = None, max: Value = None
-) -> Value:
-    low = a_min if a_min is not None else min if min is not None else -np.inf
-    high = a_max if a_max is not None else max if max is not None else np.inf
-    return clip(ordinary(a), ordinary(low), ordinary(high))
+    a: Value, a_min: Value = np._NoValue, a_max: Value = np._NoValue, out: Option = None, *,
+    min: Value = None, max: Value = None,
+) -> Value:  # fmt: skip
+    if (a_min is np._NoValue) != (a_max is np._NoValue):
+        raise TypeError("numpy.clip was given one of two bounds by its place: give both, or one as min= or max=")
+    low, high = (min, max) if a_min is np._NoValue else (a_min, a_max)
+    return clip(ordinary(a), -np.inf if low is None else ordinary(low), np.inf if high is None else ordinary(high))
 
 
 FUNCTIONS.enter({np.where: _where, np.clip: _clip, np.sinc: lambda x: sinc(x)})

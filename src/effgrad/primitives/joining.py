@@ -110,6 +110,8 @@ def _resize(a: Value, new_shape: Value) -> Value:
 
 
 def _compress(condition: Value, a: Value, axis: int | None = None, out: Option = None) -> Value:
+    if np.ndim(plain(condition)) != 1:
+        raise ValueError("condition must be a 1-d array")
     return np.take(a, np.flatnonzero(plain(condition)), axis=axis)
 
 

@@ -10,7 +10,18 @@ from effgrad.arrays import counterparts
 from effgrad.arrays.layout import dtype_of, memory_like, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, contiguous, is_lazy, operations, ordinary, outline, plain
+from effgrad.arrays.value import (
+    CONSTANT,
+    FUNCTIONS,
+    Tracer,
+    contiguous,
+    is_lazy,
+    operations,
+    ordinary,
+    outline,
+    plain,
+    plain_tree,
+)
 from effgrad.errors import Detached
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.index_map import join, move, writing
@@ -121,7 +132,8 @@ tril, triu = _triangle("tril"), _triangle("triu")
 
 def _transpose(a: Value, axes: Axes = None) -> Value:
     if axes is not None:
-        axes = tuple([int(i) % a.ndim for i in (axes if type(axes) is tuple else np.atleast_1d(axes))])
+        axes = axes if type(axes) is tuple else np.atleast_1d(axes)
+        axes = tuple([normalize_axis_index(int(i), a.ndim) for i in axes])
 
     def step(value: Value) -> Value:
         return transpose(value, axes=axes)
@@ -206,7 +218,7 @@ def _roll(a: Value, shift: Value, axis: Axes = None) -> Value:
 
 def _array_split(ary: Value, indices_or_sections: Value, axis: int = 0) -> Value:
     """Slices of an array along an axis, cut as NumPy cuts the numbers of the places there."""
-    pieces = np.array_split(np.arange(ary.shape[axis]), indices_or_sections)
+    pieces = np.array_split(np.arange(ary.shape[axis]), plain_tree(indices_or_sections))
     before = (slice(None),) * (axis % ary.ndim)
     return [ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)]
 
@@ -220,7 +232,7 @@ def _moved(function: Function) -> Value:
             laid = memory_like(outline(a), int, shared=True)
             laid[...] = numbers
             numbers = laid
-        places = function(numbers, *args, **kwargs)
+        places = function(numbers, *plain_tree(args), **plain_tree(kwargs))
         flat = reshape(a, shape=(-1,))
 
         def take(place: Value, step: Value) -> Value:
@@ -327,11 +339,11 @@ def _filled_like(
     a: object, fill_value: Value, dtype: Option = None, order: Option = "K", subok: bool = True, shape: Value = None,
     **_: object,
 ) -> Value:  # fmt: skip
-    shape = shape_of(a) if shape is None else shape
+    shape, dtype = shape_of(a) if shape is None else shape, dtype_of(a) if dtype is None else dtype
     if is_lazy(a):
-        return plain(a).owner.filled(shape, fill_value, dtype or dtype_of(a))
+        return plain(a).owner.filled(shape, fill_value, dtype)
     like = np.empty_like(outline(a), order=order, shape=shape).flags
-    return np.array(np.broadcast_to(fill_value, shape), dtype or dtype_of(a), order="F" if like.fnc else "C")
+    return np.array(np.broadcast_to(fill_value, shape), dtype, order="F" if like.fnc else "C")
 
 
 operations.getitem, operations.setitem, operations.scatter_add = getitem, setitem, scatter_add

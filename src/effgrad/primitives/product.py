@@ -218,7 +218,8 @@ def _dot(a: Value, b: Value) -> Value:
     a, b = ordinary(a), ordinary(b)
     na, nb = ndim_of(a), ndim_of(b)
     if na == 0 or nb == 0:
-        return a * b
+        number, other = (a, b) if na == 0 else (b, a)
+        return other * (number if isinstance(number, Tracer) else np.asarray(number))
     return _dot_of_matrices(a, b) if nb <= 2 and na <= 2 else _DOT_OF_OTHERS(a, b)
 
 
@@ -318,7 +319,9 @@ phase_of_det = general(
 
 
 def _full_rank(x: Value) -> bool:
-    return x.size == 0 or bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))  # NumPy 2.1 raises for none
+    if not x.size or not np.isfinite(x).all():  # of no elements NumPy 2.1 has no rank, and of NaN none has
+        return True
+    return bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))
 
 
 def cofactors(x: Value) -> Value:

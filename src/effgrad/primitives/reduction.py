@@ -221,6 +221,8 @@ def _of(total: Value, mean: Value, dtype: DTypeLike) -> Value:
 def _mean(
     a: Value, axis: Axis = None, dtype: DTypeLike = None, *, keepdims: Option = False, where: Value = True
 ) -> Value:
+    if dtype is None and dtype_of(a) == np.float16:  # NumPy adds them in single precision
+        return _mean(a, axis, np.float32, keepdims=keepdims, where=where).astype(np.float16)
     total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     return _of(total, divided(total, _count(a, total, axis, where)), dtype)
 

@@ -33,7 +33,7 @@ def _divmod(a: Value, b: Value) -> Value:
 
 def _modf(x: Value) -> Value:
     whole = np.trunc(plain(x))
-    return x - whole, whole
+    return np.where(np.isinf(whole), np.copysign(0.0, whole), x - np.where(np.isinf(whole), 0.0, whole)), whole
 
 
 def _frexp(x: Value) -> Value:

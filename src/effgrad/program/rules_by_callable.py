@@ -12,7 +12,7 @@ import numpy as np
 import scipy.special
 
 from effgrad import forks
-from effgrad.arrays.protocols import place_of_out, without_out
+from effgrad.arrays.protocols import check_out, place_of_out, without_out
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import Mutable, buffer
@@ -281,17 +281,23 @@ def gathered_items(arg: Object) -> Object:
     return type(arg)(map(gathered, arg)) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
+def with_outs_by_name(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The arguments of a ufunc, the arrays to write to among them given by `out=`."""
+    outs = args[ufunc.nin : ufunc.nin + ufunc.nout]
+    if len(args) > ufunc.nin + ufunc.nout or not all(isinstance(out, np.ndarray | Tracer | None) for out in outs):
+        ufunc(*args, **kwargs)  # NumPy's error
+    if outs:
+        kwargs = {**kwargs, "out": (*outs, *[None] * (ufunc.nout - len(outs)))}
+    return args[: ufunc.nin], kwargs
+
+
 def with_out(f: Any, target: Object) -> Object:
     """A function that may be given the array to write to."""
 
     def given(*args: Object, **kwargs: Object) -> Object:
-        if not isinstance(f, np.ufunc):
-            args, others, out = without_out(f, args, kwargs)
-        else:
-            outs = args[f.nin :]
-            others = {key: value for key, value in kwargs.items() if key != "out"}
-            out = (*outs, *[None] * (f.nout - len(outs))) if outs else kwargs.get("out")
-            args = args[: f.nin]
+        if isinstance(f, np.ufunc):
+            args, kwargs = with_outs_by_name(f, args, kwargs)
+        args, others, out = without_out(f, args, kwargs)
         if type(out) is tuple and len(out) == 1:
             (out,) = out
         if out is not None:
@@ -309,7 +315,9 @@ def with_out(f: Any, target: Object) -> Object:
             target(*args, **others, out=handle(out))
         else:
             where = others.pop("where", True)
-            write_plainly(np.copyto, out, target(*args, **others), where=where)
+            result = target(*args, **others)
+            check_out(out, result, f, args, others)
+            write_plainly(np.copyto, out, result, where=where)
         return out
 
     return given
