@@ -537,6 +537,7 @@ NDIMAGE = {
     "laplace": lambda x: ndimage.laplace(x),
     "gaussian_laplace": lambda x: ndimage.gaussian_laplace(x, 0.6),
     "gaussian_gradient_magnitude": lambda x: ndimage.gaussian_gradient_magnitude(x, 0.6),
+    "distance_transform_edt": lambda x: ndimage.distance_transform_edt(np.eye(4) < 0.5, sampling=x[0, :2] + [0.0, 0.3]),
     "map_coordinates": lambda x: ndimage.map_coordinates(x, GRID, order=1),
     "map_coordinates point": lambda x: ndimage.map_coordinates(X, 3 * x[:2], order=1, mode="nearest"),
     "map_coordinates 0": lambda x: ndimage.map_coordinates(x, GRID, order=0),

@@ -253,3 +253,22 @@ def test_values_and_dtypes_are_numpys(name):
     for value in (jvp(f, (x,), (np.ones_like(x),))[0], vjp(f, x)[0]):
         np.testing.assert_array_equal(value, f(x))
         assert np.result_type(value) == np.result_type(f(x))
+
+
+DERIVATIVES = {
+    "an order that is cut": lambda x: scipy.special.spherical_jn(0.5, x) + scipy.special.spherical_in(2.5, x),
+    "a gradient of a number": lambda x: scipy.ndimage.gaussian_gradient_magnitude(x[0], 1.2) * x,
+    "one of two arrays to write to": lambda x: scipy.special.airy(x[0], np.zeros(2))[1] * x,
+    "lengths of a pixel": lambda x: scipy.ndimage.distance_transform_edt([[1, 1, 0], [0, 1, 1]], x),
+    "lengths of a pixel, with places": lambda x: scipy.ndimage.distance_transform_edt([1, 1, 0], x[0], True, True)[0],
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_are_those_of_differences(run, name):
+    def f(x):
+        return np.sum(np.sin(DERIVATIVES[name](x)))
+
+    x, step = np.array([0.7, 1.2]), 1e-6
+    differences = [(f(x + e) - f(x - e)) / (2 * step) for e in step * np.eye(2)]
+    np.testing.assert_allclose(run(grad)(f)(x), differences, rtol=1e-7)

@@ -324,13 +324,17 @@ def with_out(f: Any, target: Object) -> Object:
 
 
 def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tracer, ...]) -> tuple[object, ...]:
-    """Store each of several results in the array given for it, or hand it on where there is None."""
+    """Store each of several results in the array given for it, or hand it on, as large, where there is None."""
+    shape = np.broadcast_shapes(*[out.shape for out in outs if out is not None])
     for out, result in zip(outs, results, strict=True):
         if isinstance(out, np.ndarray) and out.dtype.kind not in "fc":
             write_plainly(np.copyto, out, result)
         elif out is not None:
             (out if isinstance(out, Tracer) else handle(out))[...] = result
-    return tuple(result if out is None else out for out, result in zip(outs, results, strict=True))
+    return tuple(
+        out if out is not None else result if np.shape(result) == shape else np.broadcast_to(result, shape).copy()
+        for out, result in zip(outs, results, strict=True)
+    )
 
 
 def holds_traced(tree: Tree) -> bool:

@@ -175,7 +175,34 @@ def _gaussian_gradient_magnitude(
     input: Value, sigma: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, **options: Option
 ) -> Value:
     parts = _second_parts(input, sigma, 1, mode, cval, **options)
+    if not parts:  # of no axes SciPy gives the image
+        return input * 1.0
     return root(seen(sum(part * part for part in parts), *[part[None] for part in parts], axis=0))
+
+
+def _distance_transform_edt(
+    input: Value, sampling: Value = None, return_distances: bool = True, return_indices: bool = False,
+    distances: Option = None, indices: Option = None,
+) -> Value:  # fmt: skip
+    """The distances move with the lengths of a pixel; which one of the background is the nearest stays."""
+    if not traced_inside(sampling):
+        return _constant_distances(input, sampling, return_distances, return_indices, distances, indices)
+    require(distances is None and indices is None, "ndimage.distance_transform_edt", "distances=None and indices=None")
+    lengths = np.broadcast_to(np.asarray(sampling), (max(ndim_of(input), 1),))
+    nearest = evaluated(_nearest_background, input, lengths)
+    away = np.indices(shape_of(input)) - nearest
+    far = np.any(away != 0, axis=0)
+    squares = np.einsum("i...,i->...", away * away, lengths * lengths)
+    found = (np.where(far, np.sqrt(np.where(far, squares, 1.0)), 0.0), nearest)
+    wanted = [part for part, asked in zip(found, (return_distances, return_indices), strict=True) if asked]
+    return wanted[0] if len(wanted) == 1 else tuple(wanted)
+
+
+_constant_distances = constant(scipy.ndimage.distance_transform_edt)
+
+
+def _nearest_background(image: Value, lengths: Value) -> Value:
+    return scipy.ndimage.distance_transform_edt(image, lengths, return_distances=False, return_indices=True)
 
 
 # Interpolation.
@@ -348,5 +375,6 @@ RULES: list[Reached] = rules_of(scipy.ndimage, {
     **{name: _fourier(name) for name in (
         "fourier_gaussian", "fourier_uniform", "fourier_ellipsoid", "fourier_shift")},
     **{name: constant(getattr(scipy.ndimage, name)) for name in (
-        "label", "maximum_position", "minimum_position", "distance_transform_edt")},
+        "label", "maximum_position", "minimum_position")},
+    "distance_transform_edt": _distance_transform_edt,
 }) + OF_RANKS  # fmt: skip

@@ -114,6 +114,7 @@ spherical_kn = _spherical(sp.spherical_kn, -1, -1)
 
 def _of_spherical(function: Function, primitive: Primitive) -> Function:
     def rule(n: Value, z: Value, derivative: bool = False) -> Value:
+        n = np.trunc(plain(n))  # as SciPy takes an order
         return primitive.partials[1](None, n, z) if derivative else primitive(n, z)
 
     return as_computed(function, rule)
