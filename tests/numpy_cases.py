@@ -55,6 +55,7 @@ CASES = {
     "kron": lambda x: np.kron(x, x[0]),
     "block": lambda x: np.block([[x, x * 2], [np.zeros((1, 4)), x[:1]]]),
     "meshgrid": lambda x: np.stack(np.meshgrid(x[0], x[:, 0] ** 2)),
+    "ix_": lambda x: np.multiply(*np.ix_(x[0], x[:, 0] ** 2)),
     "meshgrid ij": lambda x: np.stack(np.meshgrid(x[0], x[:, 0] ** 2, indexing="ij")),
     "choose": lambda x: np.choose(np.array([[0, 1, 0, 1]] * 3), [x, x**2]),
     "choose traced one": lambda x: np.choose([0, 1, 0, 1], [x[0], x[1]]),

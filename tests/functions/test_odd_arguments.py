@@ -259,6 +259,8 @@ DERIVATIVES = {
     "an order that is cut": lambda x: scipy.special.spherical_jn(0.5, x) + scipy.special.spherical_in(2.5, x),
     "a gradient of a number": lambda x: scipy.ndimage.gaussian_gradient_magnitude(x[0], 1.2) * x,
     "one of two arrays to write to": lambda x: scipy.special.airy(x[0], np.zeros(2))[1] * x,
+    "no array to write to": lambda x: np.modf(x, None)[0],
+    "an open mesh": lambda x: np.multiply(*np.ix_(x, [1.0, 2.0])),
     "lengths of a pixel": lambda x: scipy.ndimage.distance_transform_edt([[1, 1, 0], [0, 1, 1]], x),
     "lengths of a pixel, with places": lambda x: scipy.ndimage.distance_transform_edt([1, 1, 0], x[0], True, True)[0],
 }

@@ -319,3 +319,28 @@ def test_vectors_of_single_values_have_derivatives_beside_those_that_are_not_use
     moved = np.linalg.pinv(2 * np.eye(3) - a) @ u @ vector
     found = np.sum(grad(lambda a: np.sum(USED[name](a)))(a) * u)
     np.testing.assert_allclose(found, np.sum(moved) * np.sum(USED[name](a)), atol=1e-12)
+
+
+DEPENDENT = {
+    "square": np.outer([1.0, 2.0, 3.0], [1.0, 1.5, 2.0]) + np.outer([1.0, 0.0, 1.0], [0.0, 1.0, 1.0]),
+    "wide": np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 7.0]]),
+    "tall": np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]),
+    "square, the first": np.array([[0.0, 2.0, 1.0], [0.0, 3.0, 4.0], [0.0, 1.0, 5.0]]),
+}
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_qr_of_dependent_columns_is_right_or_nan(name, mode):
+    """Only the last column of a square matrix may depend on the others: its place in q is left by theirs."""
+    a, step = DEPENDENT[name], 1e-6
+    u = np.cos(1 + np.arange(a.size)).reshape(a.shape)
+
+    def f(a):
+        q, r = np.linalg.qr(a, mode)
+        return np.sum(np.sin(q)) + np.sum(np.cos(r) * np.arange(r.shape[-1]))
+
+    found = [jvp(f, (a,), (u,))[1], np.sum(grad(f)(a) * u), np.sum(compile(grad(f))(a) * u)]
+    difference = (f(a + step * u) - f(a - step * u)) / (2 * step)
+    expected = difference if name in ("square", "wide") else np.nan
+    np.testing.assert_allclose(found, 3 * [expected], rtol=1e-7)

@@ -17,7 +17,7 @@ import numpy as np
 from effgrad.arrays import library_matrices
 from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.namespace import BY_NUMPY
-from effgrad.arrays.value import FUNCTIONS, evaluated, plain
+from effgrad.arrays.value import FUNCTIONS, evaluated, example, plain
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.given import as_computed
@@ -124,21 +124,42 @@ def _qr(a: Value, mode: str = "reduced") -> Value:
         reflectors, tau, q = householder(a)
         return (mT(reflectors), tau) if mode == "raw" else QRResult(q, np.triu(reflectors))
     k = min(m, n)
-    y = qr_packed(a[..., :k])
-    q, r = y[..., :m, :], y[..., m:, :]
-    if n > k:
-        r = np.concatenate([r, np.matmul(adjoint(q), a[..., k:])], axis=-1)
+    if evaluated(_depend, a[..., :k]):  # the last column of a square matrix may
+        reflectors, _, q = householder(a)
+        q, r = q[..., :k], np.triu(reflectors)[..., :k, :]
+    else:
+        y = qr_packed(a[..., :k])
+        q, r = y[..., :m, :], y[..., m:, :]
+        if n > k:
+            r = np.concatenate([r, np.matmul(adjoint(q), a[..., k:])], axis=-1)
     return r if mode == "r" else QRResult(q, r)
 
 
+def _depend(a: Value) -> bool:
+    """Whether a column of matrices depends on those before it, to rounding; of NumPy's arrays alone."""
+    if type(a) is not np.ndarray:
+        return False
+    heads = np.diagonal(np.linalg.qr(a, "r"), axis1=-2, axis2=-1)
+    return bool(np.any(np.abs(heads) <= _rounding(a)[..., None]))
+
+
+def _rounding(a: Value) -> Value:
+    """The length of what is left of a column of matrices that depends on others, at most."""
+    return np.finfo(a.dtype).eps * max(a.shape[-2:]) * np.abs(a).max(axis=(-2, -1), initial=0.0)
+
+
 def householder(a: Value) -> tuple[Value, Value, Value]:
-    """LAPACK's QR by reflections I - tau v v^H: r over the vectors v, the numbers tau, and the square q."""
+    """LAPACK's QR by reflections I - tau v v^H: r over the vectors v, the numbers tau, and the square q.
+
+    Of a column that depends on those before it, the reflection has no derivative.
+    """
+    least = evaluated(_rounding, a) if type(example(a)) is np.ndarray else 0.0
     m, n = shape_of(a)[-2:]
     q: Value = np.broadcast_to(np.eye(m, dtype=dtype_of(a)), (*shape_of(a)[:-1], m))
     columns, scales, rest = [], [], a
     for j in range(min(m, n)):
         x, above = rest[..., j:, 0], rest[..., :j, 0]
-        beta, tau, v = _reflector(x)
+        beta, tau, v = _reflector(x, least)
         columns.append(np.concatenate([above, beta[..., None], v[..., 1:]], axis=-1))
         scales.append(tau)
         v, tau = v[..., :, None], tau[..., None, None]
@@ -151,8 +172,11 @@ def householder(a: Value) -> tuple[Value, Value, Value]:
     return whole, np.stack(scales, axis=-1), q
 
 
-def _reflector(x: Value) -> tuple[Value, Value, Value]:
-    """beta, tau and v of the reflection that takes a vector to its first axis."""
+def _reflector(x: Value, least: Value) -> tuple[Value, Value, Value]:
+    """beta, tau and v of the reflection that takes a vector to its first axis; NaN of one no longer than `least`."""
+    if shape_of(x)[-1] > 1:
+        short = evaluated(_is_short, x, least)
+        x = x * np.where(short, np.nan, 1.0)[..., None]
     alpha = x[..., 0]
     size = np.linalg.vector_norm(x, axis=-1)
     beta = -np.copysign(1.0, np.real(plain(alpha))) * size
@@ -161,6 +185,10 @@ def _reflector(x: Value) -> tuple[Value, Value, Value]:
     rest = x[..., 1:] / np.where(still, 1.0, alpha - beta)[..., None]
     v = np.concatenate([np.ones_like(plain(x)[..., :1]), rest], axis=-1)
     return beta, np.where(still, 0.0, (beta - alpha) / np.where(still, 1.0, beta)), v
+
+
+def _is_short(x: Value, least: Value) -> Value:
+    return np.linalg.vector_norm(x, axis=-1) <= least
 
 
 def _on_axis(x: Value) -> Value:

@@ -63,6 +63,14 @@ def _meshgrid(*xi: Value, copy: bool = True, sparse: bool = False, indexing: str
     return tuple(result)
 
 
+def _ix(*args: Value) -> Value:
+    """An open mesh, of numbers that are no indices too."""
+    meshes = np.ix_(*[np.empty(a.shape) if isinstance(a, Tracer) else a for a in args])
+    return tuple(
+        np.reshape(a, mesh.shape) if isinstance(a, Tracer) else mesh for a, mesh in zip(args, meshes, strict=True)
+    )
+
+
 def _broadcast_arrays(*args: Value, subok: bool = False) -> Value:
     shape = np.broadcast_shapes(*map(shape_of, args))
     return tuple(np.broadcast_to(a, shape) for a in args)
@@ -174,8 +182,8 @@ def _geomspace(
 _INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vander)
 FUNCTIONS.enter({
     np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
-    np.broadcast_arrays: _broadcast_arrays, np.choose: _choose, np.select: _select, np.piecewise: _piecewise,
-    np.resize: _resize, np.compress: _compress, np.extract: _extract,
+    np.broadcast_arrays: _broadcast_arrays, np.ix_: _ix, np.choose: _choose, np.select: _select,
+    np.piecewise: _piecewise, np.resize: _resize, np.compress: _compress, np.extract: _extract,
     np.diag: _diag, np.trace: _trace, np.diagflat: _diagflat, np.vander: _VANDER,
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
     np.linspace: as_computed(np.linspace, _linspace),
@@ -184,5 +192,5 @@ FUNCTIONS.enter({
 CONSTANT.enter({
     np.argwhere, np.flatnonzero, np.fix, np.array_equiv, np.diag_indices_from, np.tril_indices_from,
     np.triu_indices_from, np.iscomplex, np.isrealobj, np.isneginf, np.isposinf, np.isin, np.lexsort, np.nanargmax,
-    np.nanargmin, np.einsum_path, np.min_scalar_type, np.common_type, np.ix_, np.array2string,
+    np.nanargmin, np.einsum_path, np.min_scalar_type, np.common_type, np.array2string,
 })  # fmt: skip

@@ -325,7 +325,7 @@ def with_out(f: Any, target: Object) -> Object:
 
 def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tracer, ...]) -> tuple[object, ...]:
     """Store each of several results in the array given for it, or hand it on, as large, where there is None."""
-    shape = np.broadcast_shapes(*[out.shape for out in outs if out is not None])
+    shape = np.broadcast_shapes(*[np.shape(out) for out in (*outs, *results) if out is not None])
     for out, result in zip(outs, results, strict=True):
         if isinstance(out, np.ndarray) and out.dtype.kind not in "fc":
             write_plainly(np.copyto, out, result)

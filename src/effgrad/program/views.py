@@ -16,7 +16,7 @@ VIEWING = frozenset((
     np.require, np.array, np.diagonal, np.diag, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
     np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.matrix_transpose, np.linalg.diagonal,
     np.linalg.matrix_transpose, np.unstack, np.astype, np.lib.stride_tricks.as_strided,
-    np.lib.stride_tricks.sliding_window_view, np.broadcast_arrays, np.meshgrid, np.einsum,
+    np.lib.stride_tricks.sliding_window_view, np.broadcast_arrays, np.meshgrid, np.ix_, np.einsum,
 ))  # fmt: skip
 # Functions of NumPy that may give their first argument itself, as their elements or options say.
 ITSELF = frozenset((
