@@ -242,6 +242,12 @@ VALUES = {
     "a determinant of NaN": (np.linalg.det, np.array([[1.0, np.nan], [0.0, 2.0]])),
     "a mean in half precision": (lambda x: np.mean(x, axis=-1), np.float16([[1.3, -0.7, 2.1], [0.4, 0.9, 1.1]])),
     "a product with a number": (lambda x: np.dot(x, 2), np.float32([1.0, 2.0])),
+    "axes kept, after no array to write to": (lambda x: np.sum(x, 0, None, None, True), KNOWN),
+    "degrees of freedom, after none": (lambda x: np.std(x, 0, None, None, 1), KNOWN),
+    "a mode, after none": (lambda x: np.take(x, [0, 7], 1, None, "clip"), KNOWN),
+    "a method, after none": (lambda x: np.quantile(x, 0.3, 0, None, False, "lower"), KNOWN),
+    "axes kept, of a list": (lambda x: np.max([x[0], x[1]], 0, None, True), KNOWN),
+    "axes kept, of a method": (lambda x: x.mean(1, None, None, True), KNOWN),
     "a number with a product": (lambda x: np.dot(0.5, x), np.float32([1.0, 2.0])),
 }  # fmt: skip
 

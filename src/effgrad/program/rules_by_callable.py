@@ -300,8 +300,9 @@ def with_out(f: Any, target: Object) -> Object:
         args, others, out = without_out(f, args, kwargs)
         if type(out) is tuple and len(out) == 1:
             (out,) = out
-        if out is not None:
-            kwargs = {**others, "out": out}
+        if out is None:
+            return target(*args, **others)
+        kwargs = {**others, "out": out}
         if type(out) not in (np.ndarray, tuple):
             return target(*args, **kwargs)
         if type(out) is tuple:
