@@ -293,8 +293,8 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Para
     where = options.pop("where", True)
     _refuse_as_numpy(ufunc, inputs, options)
     dtype = options.pop("dtype", None)
-    order = options.get("order")
-    options = {key: value for key, value in options.items() if key not in ("casting", "order", "subok")}
+    order = options.pop("order", None)
+    options = {key: value for key, value in options.items() if key not in ("casting", "subok")}
     if ufunc is np.vecdot and "axis" in options:
         axis = options.pop("axis")
         inputs = [np.moveaxis(x, axis, -1) for x in inputs]
@@ -379,6 +379,7 @@ def without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tu
     return args[:place], {**kwargs, **rest}, args[place]
 
 
+@functools.cache
 def place_of_out(function: Function) -> int | None:
     """How many arguments come before the array to write to, or None where it is given by name."""
     if isinstance(function, np.ufunc):

@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from effgrad.arrays.protocols import without_out
+from effgrad.arrays.protocols import place_of_out
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
@@ -36,9 +36,11 @@ def with_out(array: Object, name: str, method: Function) -> Object:
     if name not in WITH_OUT:
         return method
 
+    function = getattr(np, name)
+    place = place_of_out(function)
+
     def given(*args: Object, **kwargs: Object) -> Object:
-        function = getattr(np, name)
-        if "out" in kwargs or args and without_out(function, (array, *args), kwargs)[2] is not None:
+        if "out" in kwargs or place is not None and len(args) >= place:
             return vars(SOURCES.operations)["call"](function)(array, *args, **kwargs)
         return method(*args, **kwargs)
 

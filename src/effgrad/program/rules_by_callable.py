@@ -145,12 +145,8 @@ class Rules:
         with_given_lists = with_lists(f, rule)
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)
-        careful = with_out(f, with_given_lists)
-        if f in VIEWING:
-            careful = viewing(f, with_given_lists)
-        elif f is np.trim_zeros:
-            careful = trimmed(f, with_given_lists)
-        return in_most_calls(rule, careful, place_of_out(f))
+        careful = viewing if f in VIEWING else trimmed if f is np.trim_zeros else with_out
+        return in_most_calls(rule, careful(f, with_given_lists), place_of_out(f))
 
 
 # What a rule makes of a function
@@ -238,8 +234,10 @@ def with_lists(f: Any, target: Object) -> Object:
     else:
         gather = keys if f is np.lexsort else gathered_items if f in OF_SEQUENCES else gathered
 
+    given_back = f in ITSELF
+
     def given(*args: Object, **kwargs: Object) -> Object:
-        itself = args[0] if f in ITSELF and args and isinstance(args[0], np.ndarray) else None
+        itself = args[0] if given_back and args and isinstance(args[0], np.ndarray) else None
         if memories:
             if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
                 return perform(f, given, args, kwargs)

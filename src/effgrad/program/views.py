@@ -60,4 +60,4 @@ def trimmed(f: Any, target: Object) -> Object:
 
 def laid_as(outline: Object, value: Object) -> Object:
     """A copy of a value, its elements in the order in memory that NumPy's own result has."""
-    return value.copy("F" if outline.flags.f_contiguous and not outline.flags.c_contiguous else "C")
+    return value.copy("F" if outline.flags.fnc else "C")
