@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from effgrad.vocabulary import Array, DType, DTypeLike, Index, Shape, Value
+from effgrad.vocabulary import Array, DType, DTypeLike, Function, Index, Shape, Value
 
 # The parts of a basic index.
 BASIC = {int, slice, type(None), type(...)}
@@ -12,6 +12,27 @@ BASIC = {int, slice, type(None), type(...)}
 LARGE = 1 << 15
 # Python's numbers.
 NUMBERS = frozenset((float, int, complex, bool))
+
+# NumPy's functions that give views where they can: the order of their results is that of their memory.
+VIEWING: frozenset[Function] = frozenset((
+    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.diagonal,
+    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
+    np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.broadcast_arrays,
+))  # fmt: skip
+# Those that copy unless they are told not to, and all that may give views.
+COPYING: frozenset[Function] = frozenset((np.array, np.astype, np.meshgrid))
+MAY_VIEW: frozenset[Function] = VIEWING.union(COPYING, (
+    np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require, np.diag, np.matrix_transpose,
+    np.linalg.diagonal, np.linalg.matrix_transpose, np.unstack, np.ix_, np.einsum, np.lib.stride_tricks.as_strided,
+    np.lib.stride_tricks.sliding_window_view, np.float64,
+))  # fmt: skip
+# Methods of arrays with the names of such functions.
+VIEWING_METHODS = frozenset(f.__name__ for f in MAY_VIEW if hasattr(np.ndarray, f.__name__))
+
+
+def order_of(array: Array) -> str:
+    """The order, of rows or of columns, in which the elements of an array lie; of rows where it is neither."""
+    return "F" if array.flags.fnc else "C"
 
 
 def index_parts(index: Index) -> tuple[Value, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.keys import equal
-from effgrad.arrays.layout import is_dense
+from effgrad.arrays.layout import is_dense, order_of
 from effgrad.arrays.protocols import Protocols
 from effgrad.arrays.reach import in_order
 from effgrad.arrays.value import (
@@ -170,7 +170,7 @@ class ArrayMethods(Protocols):
             return result
         laid: Any = outline(result)
         if order == "A":
-            order = "F" if laid.flags.f_contiguous else "C"
+            order = order_of(laid)
         # A copy in any order has the axes in theirs, but goes forward, and each of its elements is one of its own.
         there = laid.flags.f_contiguous if order == "F" else order == "K" and is_dense(laid)
         return result if there or isinstance(example(result), Tracer) else operations.laid_out(result, order=order)

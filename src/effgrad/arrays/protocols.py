@@ -13,7 +13,7 @@ import numpy as np
 
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
-from effgrad.arrays.layout import dtype_of, shape_of
+from effgrad.arrays.layout import VIEWING, dtype_of, order_of, shape_of
 from effgrad.arrays.reach import by_position, in_order
 from effgrad.arrays.value import (
     CONSTANT,
@@ -197,14 +197,6 @@ def _check_alive(value: Value) -> None:
         )
 
 
-# Functions that give a view where they can: the order of their results is that of their memory.
-VIEWING = frozenset((
-    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.diagonal,
-    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
-    np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.broadcast_arrays,
-))  # fmt: skip
-
-
 def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> Value:
     """The result of a rule, its elements in the order in memory that NumPy gives them.
 
@@ -241,7 +233,7 @@ def _as_laid(value: Value, array: Value, given: Value) -> Value:
         return value
     if outline(value).strides == array.strides and not hasattr(value, "handle"):
         return value
-    return value.copy("F" if array.flags.f_contiguous else "C" if array.flags.c_contiguous else "K")
+    return value.copy(order_of(array) if array.flags.forc else "K")
 
 
 def no_rule(function: Function) -> NoRule:

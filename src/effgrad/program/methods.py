@@ -5,6 +5,7 @@ import operator
 
 import numpy as np
 
+from effgrad.arrays.layout import VIEWING_METHODS
 from effgrad.arrays.protocols import place_of_out
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import traced_inside
@@ -16,12 +17,10 @@ from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_
 from effgrad.program.views import laid_as
 from effgrad.vocabulary import Function, Object
 
-# Methods of plain arrays that write to it, and those that give a view, NumPy's own.
+# Methods of plain arrays that write to it.
 WRITING = frozenset(("fill", "put", "itemset", "__setitem__", "sort", "partition", "setfield"))
-VIEWING = frozenset((
-    "reshape", "ravel", "transpose", "swapaxes", "squeeze", "diagonal", "view", "conj", "conjugate", "astype",
-    "getfield", "__getitem__",
-))  # fmt: skip
+# Those that give a view, NumPy's own.
+VIEWING = VIEWING_METHODS | {"view", "conj", "conjugate", "getfield", "__getitem__"}
 # Methods that move the elements of an array, records too.
 MOVING = frozenset(("copy", "take", "repeat", "flatten", "ravel", "reshape"))
 # Methods that may be given an array to write to; NumPy's functions with their names take the same arguments.

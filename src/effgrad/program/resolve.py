@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.marks import marking
 from effgrad.arrays.traced import as_plain
 from effgrad.arrays.value import Tracer
@@ -38,7 +39,7 @@ from effgrad.program.methods import array_method, with_out
 from effgrad.program.policy import FUNCTIONS, is_users, root_of_function
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import WRITING, Rules, WithItems, creating
-from effgrad.program.views import ITSELF, VIEWING
+from effgrad.program.views import ITSELF
 from effgrad.vocabulary import Activation, Function, Object
 
 KNOWN = Known()
@@ -75,7 +76,7 @@ def function(f: Any) -> Object:
 
 
 def _function(f: Any) -> Object:
-    if f in VIEWING or f in WRITING or f in ITSELF:
+    if f in MAY_VIEW or f in WRITING or f in ITSELF:
         return RULES.of_numpy(f)
     rule = RULES.target(f)
     if rule is not None:

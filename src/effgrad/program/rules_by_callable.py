@@ -12,6 +12,7 @@ import numpy as np
 import scipy.special
 
 from effgrad import forks
+from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.protocols import check_out, place_of_out, without_out
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
@@ -29,7 +30,7 @@ from effgrad.program.classes import gathered
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_subclass, is_held, perform
-from effgrad.program.views import ITSELF, VIEWING, trimmed, viewing
+from effgrad.program.views import ITSELF, trimmed, viewing
 from effgrad.vocabulary import Object, Reached, Tree
 
 FIRST: list[Reached] = [
@@ -145,7 +146,7 @@ class Rules:
         with_given_lists = with_lists(f, rule)
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)
-        careful = viewing if f in VIEWING else trimmed if f is np.trim_zeros else with_out
+        careful = viewing if f in MAY_VIEW else trimmed if f is np.trim_zeros else with_out
         return in_most_calls(rule, careful(f, with_given_lists), place_of_out(f))
 
 

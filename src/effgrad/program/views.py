@@ -4,20 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import order_of
 from effgrad.arrays.value import Tracer, example
 from effgrad.arrays.written import read
 from effgrad.program.subclasses import is_held
 from effgrad.vocabulary import Object
 
-# Functions of NumPy that give views of their arguments, or some where they can.
-VIEWING = frozenset((
-    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims,
-    np.atleast_1d, np.atleast_2d, np.atleast_3d, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray,
-    np.require, np.array, np.diagonal, np.diag, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
-    np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.matrix_transpose, np.linalg.diagonal,
-    np.linalg.matrix_transpose, np.unstack, np.astype, np.lib.stride_tricks.as_strided,
-    np.lib.stride_tricks.sliding_window_view, np.broadcast_arrays, np.meshgrid, np.ix_, np.einsum,
-))  # fmt: skip
 # Functions of NumPy that may give their first argument itself, as their elements or options say.
 ITSELF = frozenset((
     np.diff, np.real_if_close, np.linalg.matrix_power, np.polyint, np.nan_to_num, np.asarray_chkfinite,
@@ -60,4 +52,4 @@ def trimmed(f: Any, target: Object) -> Object:
 
 def laid_as(outline: Object, value: Object) -> Object:
     """A copy of a value, its elements in the order in memory that NumPy's own result has."""
-    return value.copy("F" if outline.flags.fnc else "C")
+    return value.copy(order_of(outline))

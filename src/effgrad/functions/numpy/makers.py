@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import reach
-from effgrad.arrays.layout import shape_of
+from effgrad.arrays.layout import order_of, shape_of
 from effgrad.arrays.protocols import ask_numpy
 from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import FUNCTIONS, Tracer, contiguous, outline, plain, traced_inside
@@ -48,7 +48,7 @@ def _laid_like(arrays: Sequence[Value], result: Value, by_elements: bool) -> Val
     if not by_elements or all(map(contiguous, arrays)):
         return result
     laid = np.frompyfunc(lambda *_: 0, len(arrays), 1)(*map(outline, arrays))
-    return reach.in_order(result, "F" if laid.flags.fnc else "C")
+    return reach.in_order(result, order_of(laid))
 
 
 def _gathered(parts: Value, shape: Shape) -> Value:

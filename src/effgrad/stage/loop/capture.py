@@ -335,7 +335,7 @@ class Capture(Iteration):
 
     def call(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         result = self.result(f, args, kwargs)
-        return self.shared(result, *args, getattr(f, "value", None)) if registry.may_view(f, kwargs) else result
+        return self.shared(result, *args, getattr(f, "value", None)) if registry.may_view(f, args, kwargs) else result
 
     def result(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """The value of a call."""

@@ -1,12 +1,13 @@
 """Functions that have rules of their own while a loop is captured: a rule says so in an attribute."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from effgrad.api import tracebacks
+from effgrad.arrays.layout import COPYING, MAY_VIEW, VIEWING_METHODS
 from effgrad.stage.loop.operands import SYMBOLIC, Method, Value
 from effgrad.vocabulary import Function
 
@@ -67,19 +68,14 @@ def is_pure(f: Function) -> bool:
     return module.split(".")[0] in ("numpy", "scipy", "math") and "random" not in module
 
 
-# NumPy's functions whose result may share memory with an argument, and methods and attributes with these names.
-VIEWS: set[Function] = {
-    np.asarray, np.asanyarray, np.ascontiguousarray, np.broadcast_to, np.diag, np.diagonal, np.expand_dims, np.flip,
-    np.float64, np.ravel, np.reshape, np.squeeze, np.swapaxes, np.transpose,
-}  # fmt: skip
-VIEWING = {f.__name__ for f in VIEWS}
-
-
-def may_view(f: Any, kwargs: Mapping[str, Value]) -> bool:
+def may_view(f: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> bool:
     """Whether the result of a call may share memory with an argument; `f` is a function, or a method of an array."""
     if not kwargs.get("copy", True):
         return True
-    return f.name in VIEWING if isinstance(f, Method) else f in VIEWS if is_of_library(f) else False
+    if isinstance(f, Method):
+        return f.name in VIEWING_METHODS and f.name != "astype"
+    of_several = f is np.einsum and len(args) > 2
+    return is_of_library(f) and f in MAY_VIEW and f not in COPYING and not of_several
 
 
 def rule(*functions: Value) -> Callable[[Rule], Rule]:
