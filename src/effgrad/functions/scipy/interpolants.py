@@ -1,0 +1,98 @@
+"""The arrays that an interpolant of SciPy holds, plain or traced, and the rules of its calls."""
+
+import copy
+
+from effgrad.arrays.batched_value import Batched
+from effgrad.arrays.reach import np
+from effgrad.arrays.value import Tracer, example, plain, plain_tree
+from effgrad.functions.scipy.tables import Method
+from effgrad.primitives.given import as_computed, with_value
+from effgrad.vocabulary import Function, Option, Reached, Value
+
+
+def evaluated(self: Value) -> Value:
+    """The object that holds an interpolant's arrays and evaluates it; from SciPy 1.18.1 on, it is one inside."""
+    inner = getattr(self, "_delegate_to", None)
+    return self if inner is None else inner
+
+
+def array_of(self: Value, name: str) -> Value:
+    self = evaluated(self)
+    return getattr(self, f"_{name}") if hasattr(self, f"_{name}") else getattr(self, name)
+
+
+def hold(self: Value, name: str, value: Value) -> None:
+    """Give an interpolant an array, traced as it may be."""
+    self = evaluated(self)
+    setattr(self, f"_{name}" if hasattr(self, f"_{name}") else name, value)
+
+
+def keep(self: Value, **arrays: Option) -> None:
+    """Give an interpolant with plain arrays the traced ones that they are the values of."""
+    for name, array in arrays.items():
+        if isinstance(array, Tracer):
+            hold(self, name, with_value(array, array_of(self, name)))
+
+
+def _plain_twin(self: Value) -> Value:
+    """The interpolant with the plain values of its arrays."""
+    twin = copy.copy(self)
+    for name in ("_x", "_t", "_c", "x", "t", "c"):
+        if isinstance(vars_of(self).get(name), Tracer):
+            setattr(twin, name, plain(getattr(self, name)))
+    return twin
+
+
+def plain_points(tree: Value) -> Value:
+    """Return points and values for a constructor of SciPy: of a batch the first member, if all are finite."""
+    if isinstance(tree, list | tuple):
+        return type(tree)([plain_points(item) for item in tree])
+    value = plain_tree(tree)
+    if type(value) is not Batched:
+        return value
+    if is_somewhere(~np.isfinite(value)):
+        raise ValueError("points and values must be finite in each member of a batch")
+    return example(value)
+
+
+def is_somewhere(condition: Value) -> bool:
+    """Whether a condition holds for any element, of any member of a batch."""
+    while type(condition) is Batched:
+        condition = plain(condition.primal)
+    return bool(np.any(condition))
+
+
+def require_increasing(x: Value) -> None:
+    """Raise SciPy's error for a member of a batch whose points do not increase."""
+    if type(plain(x)) is Batched and is_somewhere(~(np.diff(plain(x)) > 0)):
+        raise ValueError("`x` must be strictly increasing sequence.")
+
+
+def vars_of(self: Value) -> dict[str, Value]:
+    """The attributes of an object, those in slots too."""
+    slots = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ())]
+    return {**{name: getattr(self, name) for name in slots if hasattr(self, name)}, **getattr(self, "__dict__", {})}
+
+
+def holds(*names: str) -> Function:
+    return lambda self: any(isinstance(value, Tracer) for name, value in vars_of(self).items() if name in names)
+
+
+def holds_arrays(self: Value) -> bool:
+    return bool(holds("_x", "_t", "_c", "x", "t", "c")(evaluated(self)))
+
+
+def reached_calls(owner: type, rule: Function, public: type, name: str = "__call__") -> list[Reached]:
+    """The rule of an interpolant's call, and of that of the public class, where it is another: the value is SciPy's."""
+    original = vars(owner)[name]
+
+    def value(self: Value, *args: Value, **options: Option) -> Value:
+        return original(_plain_twin(self) if holds_arrays(self) else self, *args, **options)
+
+    def call(self: Value, *args: Value, **options: Option) -> Value:
+        self = evaluated(self)
+        if any(isinstance(plain(leaf), Tracer) for leaf in vars_of(self).values()):
+            return rule(self, *args, **options)
+        return as_computed(value, rule)(self, *args, **options)
+
+    return [(kind, name, Method(call, holds_arrays)) for kind in {owner, public} if name in vars(kind)]
