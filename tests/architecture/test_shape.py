@@ -188,6 +188,15 @@ def longer(lines: int, folder: str = "") -> list[str]:
     return [file for file, text in FILES.items() if file.startswith(folder) and text.count("\n") > lines]
 
 
+def modules_not_imported() -> list[str]:
+    """Modules that no other one imports, nor names in a text."""
+    imported = {module for file in FILES for _, module in imported_modules(file)}
+    texts = " ".join(re.findall(r"[\"'][\w.]+[\"']", " ".join(FILES.values())))
+    named = set(re.findall(r"\w+(?=[\"'])", texts))
+    return [name for name, file in MODULES.items() if name not in imported and name.split(".")[-1] not in named
+            and not file.endswith("__.py")]  # fmt: skip
+
+
 def any_in_a_thousand_lines() -> list[str]:
     return ["Any"] * round(1000 * len(matches(r"\bAny\b")) / sum(text.count("\n") for text in FILES.values()))
 
@@ -201,6 +210,7 @@ MEASURES: dict[str, Callable[[], list[str]]] = {
     "modules over 400 lines": lambda: longer(400),
     "files of modes over 120 lines": lambda: longer(120, "modes/"),
     "module names used twice": names_used_twice,
+    "modules that nobody imports": modules_not_imported,
     "primitives imported by name": lambda: matches(
         rf"from effgrad\.(?:primitives|arrays)\.\w+ import [^#\n]*\b{PRIMITIVES}\b"
     ),

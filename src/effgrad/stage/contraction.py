@@ -24,7 +24,7 @@ from effgrad.primitives.product import einsum, matmul
 from effgrad.primitives.reduction import sum_
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import affine, broadcast, concatenated, is_broadcast, keeps_order, part, reshaped, transposed
-from effgrad.stage.nodes import GUARD, Node
+from effgrad.stage.nodes import GUARD, Node, uses_of
 from effgrad.stage.rules import Add
 from effgrad.vocabulary import Option, Value
 
@@ -129,26 +129,14 @@ def inner(graph: Graph) -> Graph:
     """The graph with einsums of which nothing but a sum is needed, up to a factor, without what is summed."""
     if not any(node.primitive is einsum for node in graph):
         return graph
-    uses = collections.Counter(x for node in graph for x in node.inputs)
-    uses.update(o for o in graph.outputs if type(o) is Node)
+    uses = uses_of(graph)
     nodes: list[Node] = []
     new: dict[Node, Node] = {}
     for node in graph:
         found = _summed(node, uses) if node.primitive is sum_ else None
-        new[node] = _with(new, node) if found is None else _contracted(node, *found, new, nodes)
+        new[node] = node.reading(new) if found is None else _contracted(node, *found, new, nodes)
         nodes.append(new[node])
-    return _rebuilt(graph, nodes, new)
-
-
-def _rebuilt(graph: Graph, nodes: list[Node], new: dict[Node, Node]) -> Graph:
-    """The graph of these nodes, of which `new` says what they stand for."""
-    return graph.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in graph.outputs])
-
-
-def _with(new: dict[Node, Node], node: Node) -> Node:
-    """A node with new arguments."""
-    args, slots = (tuple(new.get(a, a) if type(a) is Node else a for a in x) for x in (node.args, node.slots))
-    return node.changed(args=args, slots=slots)
+    return graph.rewritten(nodes, new)
 
 
 def _summed(node: Node, uses: dict[Node, int]) -> tuple[Node, list[Any]] | None:
@@ -176,7 +164,7 @@ def _contracted(node: Node, product: Node, factors: list[Value], new: dict[Node,
     terms, output = _terms(product)
     axes = reduced_axes(node.params["axis"], len(output))
     kept = "".join(s for i, s in enumerate(output) if i not in axes)
-    value = _with(new, product).changed(params={"subscripts": f"{','.join(terms)}->{kept}"}, shape=node.shape)
+    value = product.reading(new).changed(params={"subscripts": f"{','.join(terms)}->{kept}"}, shape=node.shape)
     value.kind = node.kind
     for factor in factors:
         nodes.append(value)
@@ -196,10 +184,10 @@ def paired(graph: Graph) -> Graph:
     nodes: list[Node] = []
     new: dict[Node, Node] = {}
     for node in graph:
-        changed = _with(new, node)
+        changed = node.reading(new)
         new[node] = _in_pairs(changed, node.args, shared, nodes) if _long(node) else changed
         nodes.append(new[node])
-    return _rebuilt(graph, nodes, new)
+    return graph.rewritten(nodes, new)
 
 
 def _long(node: Node) -> bool:
@@ -283,11 +271,11 @@ def joined(graph: Graph) -> Graph:
     new: dict[Node, Node] = {}
     for node in sorted(graph, key=depth.__getitem__):
         if node not in group:
-            new[node] = _with(new, node)
+            new[node] = node.reading(new)
             nodes.append(new[node])
         elif node is group[node][-1]:
             _product(group[node], new, nodes)
-    return _rebuilt(graph, nodes, new)
+    return graph.rewritten(nodes, new)
 
 
 def _depths(graph: Graph) -> dict[Node, int]:

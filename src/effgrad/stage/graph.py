@@ -28,17 +28,16 @@ class Graph:
 
     def replaced(self, new: dict[Node, Node]) -> "Graph":
         """The same program with some nodes replaced, in what comes after them too."""
-        known: dict[Value, Value] = {}
+        known: dict[Node, Value] = {}
         nodes = []
         for node in self:
-            node_now = new.get(node, node)
-            args = tuple([known.get(a, a) if type(a) is Node else a for a in node_now.args])
-            slots = tuple([known.get(s, s) for s in node_now.slots])
-            if node_now is not node or args != node.args or slots != node.slots:
-                node_now = node_now.changed(args=args, slots=slots)
-                known[node] = node_now
-            nodes.append(node_now)
-        return self.with_nodes(nodes, [known.get(o, o) if type(o) is Node else o for o in self.outputs])
+            known[node] = new.get(node, node).reading(known)
+            nodes.append(known[node])
+        return self.rewritten(nodes, known)
+
+    def rewritten(self, nodes: list[Node], new: dict[Node, Value]) -> "Graph":
+        """The graph of these nodes, of which `new` says what they stand for."""
+        return self.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in self.outputs])
 
     @property
     def guards(self) -> list[Node]:

@@ -5,7 +5,9 @@ is this one only while its argument has the recorded value.
 """
 
 import math
-from collections.abc import Iterator
+import operator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -85,6 +87,22 @@ class Node:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    def reading(self, new: Mapping["Node", Value]) -> "Node":
+        """The node with others in the place of some that it needs; itself where it needs none of them.
+
+        Where a slot's node became a constant, the constant goes into the parameter.
+        """
+        args = tuple([new.get(a, a) if type(a) is Node else a for a in self.args])
+        if not self.slots:
+            return self if all(map(operator.is_, args, self.args)) else self.changed(args=args)
+        values = [new.get(s, s) for s in self.slots]
+        slots = tuple(v for v in values if type(v) is Node)
+        if len(slots) == len(values):
+            return self.changed(args=args, slots=slots)
+        numbered = iter(range(len(slots)))
+        params = fill(self.params, [Slot(next(numbered)) if type(v) is Node else v for v in values])
+        return self.changed(args=args, slots=slots, params=params)
+
     def changed(self, **fields: Option) -> "Node":
         """A copy with some fields changed."""
         node = Node.__new__(Node)
@@ -108,6 +126,13 @@ class Recorded(Protocol):
     tree: Tree
 
     def __iter__(self) -> Iterator[Node]: ...
+
+
+def uses_of(graph: Recorded) -> Counter[Node]:
+    """How often each node is needed, by other nodes and as an output."""
+    uses = Counter(i for node in graph for i in node.inputs)
+    uses.update(o for o in graph.outputs if type(o) is Node)
+    return uses
 
 
 def ancestors(node: Node) -> set[Node]:

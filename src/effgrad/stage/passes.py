@@ -14,7 +14,7 @@ from effgrad.primitives.product import einsum
 from effgrad.stage.algebra import algebra, concerns
 from effgrad.stage.contraction import inner, joined, paired, products
 from effgrad.stage.graph import Graph
-from effgrad.stage.nodes import GUARD, INPUT, Node, Slot, fill, same
+from effgrad.stage.nodes import GUARD, INPUT, Node, same
 from effgrad.stage.rules import Add, Rule, key_of
 from effgrad.stage.shapes import SHAPES, shapes
 from effgrad.vocabulary import Value
@@ -130,8 +130,8 @@ def simplified(graph: Graph, *rules: Rule) -> Graph:
     new: dict[Node, Value] = {node: node for node in graph.inputs}
     made = Simplifier(*rules)
     for node in graph.nodes:
-        new[node] = made.add(_replaced(node, new))
-    return graph.with_nodes(made.nodes, [new[o] if type(o) is Node else o for o in graph.outputs])
+        new[node] = made.add(node.reading(new))
+    return graph.rewritten(made.nodes, new)
 
 
 PASSES: dict[str, Callable[[Graph], Graph]] = {
@@ -150,23 +150,6 @@ def contracted(graph: Graph) -> Graph:
         graph = dead(simplified(paired(inner(graph)), *RULES, repeated()))
     together = joined(graph)
     return graph if together is graph else dead(simplified(together, *RULES, repeated()))
-
-
-def _replaced(node: Node, new: dict[Node, Value]) -> Node:
-    """A node with new arguments; where a slot's node became a constant, the constant goes into the parameter."""
-    args = tuple([new[a] if type(a) is Node else a for a in node.args])
-    if not node.slots:
-        for a, b in zip(args, node.args, strict=True):
-            if a is not b:
-                return node.changed(args=args)
-        return node
-    values = [new[s] for s in node.slots]
-    slots = tuple(v for v in values if type(v) is Node)
-    if len(slots) < len(values):
-        numbered = iter(range(len(slots)))
-        params = fill(node.params, [Slot(next(numbered)) if type(v) is Node else v for v in values])
-        return node.changed(args=args, slots=slots, params=params)
-    return node.changed(args=args, slots=slots)
 
 
 def structure(graph: Graph) -> Value:

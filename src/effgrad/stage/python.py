@@ -7,7 +7,6 @@ An expression used once, and short, stands where it is used.
 import base64
 import itertools
 import sys
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ import optree
 import scipy.special
 
 from effgrad.errors import NoRule
-from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Part, Recorded, Slot, check_shape
+from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Part, Recorded, Slot, check_shape, uses_of
 from effgrad.vocabulary import Index, Tree, Value
 
 WIDTH = 96
@@ -206,8 +205,7 @@ def _function(graph: Recorded, printer: Printer, name: str, structure: Value = N
     """The definition of a function of the inputs' leaves."""
     names, guards = itertools.count(), itertools.count()
     bound = printer.bound
-    uses = Counter(i for node in graph for i in node.inputs)
-    uses.update(o for o in graph.outputs if type(o) is Node)
+    uses = uses_of(graph)
     for number, node in enumerate(graph.inputs):
         printer.texts[node] = f"x{number}"
     lines = []

@@ -79,36 +79,36 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return Staged(self, example, node)
 
     def apply(self, primitive: Any, *args: Value, **params: Option) -> Value:
-        if len(args) == 2 and not params:
-            # The general case for what long programs consist of.
-            a, b = args
-            x, i = (a.primal, a.shadow) if type(a) is Staged and a.owner is self else (a, a)
-            y, j = (b.primal, b.shadow) if type(b) is Staged and b.owner is self else (b, b)
-            if type(i) in _KEPT and type(j) in _KEPT:
-                floats = type(x) in _FLOATS and type(y) in _FLOATS
-                result = primitive.function(x, y) if floats else later.result(primitive, (x, y), NONE)
-                return self.recorded(primitive, result, (i, j))
+        if len(args) == 2 and not params and (value := self.of_two(primitive, *args)) is not None:
+            return value
         slots: list[Staged] = []
-        inside = values = NONE
-        if params:
-            moves = primitive.moves or primitive.places
-            inside = {k: self._parameter(value, moves and k in _INDICES, slots) for k, value in params.items()}
-            values = {key: _examples(value, slots) for key, value in inside.items()}
-        examples, kept = [], []
-        for a in args:
-            if owned_by(a, self):
-                examples.append(a.primal)
-                kept.append(a.shadow)
-            elif type(a) in _KEPT:
-                examples.append(a)
-                kept.append(a)
-            else:
-                if self.is_outer(a):
-                    a = self.outer(a)
-                kept.append(self.argument(a, primitive.kind == "elementwise" or primitive is einsum))
-                examples.append(self.example_of(a))
-        result = later.result(primitive, examples, values)
-        return self.recorded(primitive, result, tuple(kept), inside, tuple([s.shadow for s in slots]))
+        inside, values = self._parameters(primitive, params, slots) if params else (NONE, NONE)
+        broadcast = primitive.kind == "elementwise" or primitive is einsum
+        read = [self.read(a, broadcast) for a in args]
+        result = later.result(primitive, [example for example, _ in read], values)
+        kept = tuple([kept for _, kept in read])
+        return self.recorded(primitive, result, kept, inside, tuple([s.shadow for s in slots]))
+
+    def of_two(self, primitive: Any, a: Value, b: Value) -> Value:
+        """The general case of `apply` for what long programs consist of; None where it is another."""
+        x, i = (a.primal, a.shadow) if type(a) is Staged and a.owner is self else (a, a)
+        y, j = (b.primal, b.shadow) if type(b) is Staged and b.owner is self else (b, b)
+        if type(i) not in _KEPT or type(j) not in _KEPT:
+            return None
+        floats = type(x) in _FLOATS and type(y) in _FLOATS
+        result = primitive.function(x, y) if floats else later.result(primitive, (x, y), NONE)
+        return self.recorded(primitive, result, (i, j))
+
+    def read(self, a: Value, broadcast: bool) -> tuple[Value, Value]:
+        """The example's value of an argument, and what a node has of it."""
+        if owned_by(a, self):
+            return a.primal, a.shadow
+        if type(a) in _KEPT:
+            return a, a
+        if self.is_outer(a):
+            a = self.outer(a)
+        kept = self.argument(a, broadcast)
+        return self.example_of(a), kept
 
     def example_of(self, value: Value) -> Value:
         """The example's value of a constant: of an array the copy that is kept, for the program may write to it."""
@@ -201,6 +201,12 @@ class Stage(Handler[Smooth, Recompute, Control]):
             guard.expected = np.array(example) if isinstance(example, np.ndarray) else example
             self.guarded[node] = self.add(guard)
         return value.inside()
+
+    def _parameters(self, primitive: Any, params: Params, slots: list[Staged]) -> tuple[dict[str, Value], ...]:
+        """The parameters of a node, and those of the example."""
+        moves = primitive.moves or primitive.places
+        inside = {name: self._parameter(value, moves and name in _INDICES, slots) for name, value in params.items()}
+        return inside, {name: _examples(value, slots) for name, value in inside.items()}
 
     def _parameter(self, tree: Tree, indexes: bool, slots: list[Staged]) -> Value:
         """A parameter with its staged values taken out into slots (integers, if it `indexes`) or settled."""

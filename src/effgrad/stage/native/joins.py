@@ -15,7 +15,7 @@ from effgrad.stage.native.fusion import COPY, LARGE_ARRAY, STREAMS, Fusion
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
 from effgrad.stage.native.storage import Buffer, Storage, viewable
-from effgrad.stage.nodes import Node
+from effgrad.stage.nodes import Node, uses_of
 from effgrad.vocabulary import Value
 
 
@@ -201,18 +201,9 @@ def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
 
     What is put piece by piece to several places lies in one of them.
     """
-    uses: dict[Node, int] = {}
     joins = [node for node in graph if node.primitive.places and not node.slots]
     put = Counter(piece for node in joins for piece in node.args if spread(piece))
-    for node in graph if joins else ():
-        for used in node.args:
-            if type(used) is Node:
-                uses[used] = uses.get(used, 0) + 1
-        for used in node.slots:
-            uses[used] = uses.get(used, 0) + 1
-    for output in graph.outputs:
-        if type(output) is Node:
-            uses[output] = uses.get(output, 0) + 1
+    uses = uses_of(graph) if joins else Counter[Node]()
     inside: dict[Node, tuple[Node, int]] = {}
     for node in joins:
         for number, piece in enumerate(node.args):

@@ -267,24 +267,32 @@ def _join(split: _Splitter, node: Node) -> Value:
     """Pieces that go to some lanes each, and to all rows; or to some rows of all lanes."""
     if node.slots or not _short(node) or any(dtype_of(a) != node.dtype for a in node.args):
         return None
-    rank, length = len(node.shape), node.shape[-1]
+    rank = len(node.shape)
     indices = node.primitive.places([*map(shape_of, node.args)], **node.params)[1]
     items = [expanded(index, rank) or [None] for index in indices]
     if any(None in item for item in items):
         return None
-    if not all(everything(i) for *front, _ in items for i in front):
-        return _join_rows(split, node) if all(everything(item[-1]) for item in items) else None
+    if all(everything(i) for *front, _ in items for i in front):
+        return _join_lanes(split, node, [item[-1] for item in items])
+    return _join_rows(split, node) if all(everything(item[-1]) for item in items) else None
+
+
+def _join_lanes(split: _Splitter, node: Node, places: list[Value]) -> Value:
+    """A join of pieces that go to all rows, each to the lane or the slice of lanes that is its place."""
+    shape, length, zero = node.shape[:-1], node.shape[-1], node.dtype.type(0)
     lanes: list[Value] = [None] * length
-    for piece, (*_, last) in zip(node.args, items, strict=True):
-        if not isinstance(last, slice):
-            added = [(int(last) % length, split.whole(piece))]
-        else:
-            added = [(n, split.lane(piece, i)) for i, n in enumerate(range(length)[last])]
-        for number, lane in added:
+    for piece, last in zip(node.args, places, strict=True):
+        for number, lane in _lanes_of(split, piece, last, length):
             before = lanes[number]
-            lanes[number] = lane if before is None else split.make(node, add, [before, lane], node.shape[:-1])
-    shape, zero = node.shape[:-1], node.dtype.type(0)
+            lanes[number] = lane if before is None else split.make(node, add, [before, lane], shape)
     return [split.put(broadcast(node, zero, shape)) if lane is None else lane for lane in lanes]
+
+
+def _lanes_of(split: _Splitter, piece: Value, last: Value, length: int) -> list[tuple[int, Value]]:
+    """The lanes of a piece of a join, and where they go: to one of its lanes, or to a slice of them."""
+    if not isinstance(last, slice):
+        return [(int(last) % length, split.whole(piece))]
+    return [(number, split.lane(piece, i)) for i, number in enumerate(range(length)[last])]
 
 
 def _join_rows(split: _Splitter, node: Node) -> Value:
