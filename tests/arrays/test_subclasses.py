@@ -1,9 +1,9 @@
-"""Arrays of a class of the user's, as constants beside traced values."""
+"""Arrays of a class of the user's, or of NumPy's matrices, as constants beside traced values and of traced values."""
 
 import numpy as np
 import pytest
 
-from effgrad import compile, grad, hvp, jvp
+from effgrad import compile, grad, hvp, jvp, vmap
 from effgrad.errors import NotDifferentiable
 
 
@@ -33,13 +33,14 @@ PROGRAMS = {
 
 def agrees_with_differences(f, x, rtol, atol):
     """The first derivatives of a program; the tolerances are of the second."""
-    step = 1e-6
-    slopes = [(float(f(x + e)) - float(f(x - e))) / (2 * step) for e in step * np.eye(3)]
-    np.testing.assert_allclose(grad(f)(x), slopes, rtol=1e-7)
-    np.testing.assert_allclose(jvp(f, (x,), (np.ones(3),))[1], np.sum(slopes), rtol=1e-7)
-    np.testing.assert_allclose(compile(grad(f))(x), slopes, rtol=1e-7)
+    step, ones = 1e-6, np.ones_like(x)
+    steps = step * np.eye(x.size).reshape(-1, *x.shape)
+    slopes = np.reshape([(float(f(x + e)) - float(f(x - e))) / (2 * step) for e in steps], x.shape)
+    np.testing.assert_allclose(grad(f)(x), slopes, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(jvp(f, (x,), (ones,))[1], np.sum(slopes), rtol=1e-7)
+    np.testing.assert_allclose(compile(grad(f))(x), slopes, rtol=1e-7, atol=1e-8)
     second = (grad(f)(x + step) - grad(f)(x - step)) / (2 * step)
-    np.testing.assert_allclose(hvp(f, x, np.ones(3)), second, rtol=rtol, atol=atol)
+    np.testing.assert_allclose(hvp(f, x, ones), second, rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -124,6 +125,64 @@ def test_arrays_of_a_class_that_hold_traced_values(f):
     agrees_with_differences(f, np.array([0.5, 1.5, 0.8]), rtol=1e-5, atol=1e-7)
 
 
+class Product(np.ndarray):
+    """Its `*` is a product of matrices, its items are counted, and its sum is twice that of an array."""
+
+    def __mul__(self, other):
+        return np.dot(self, other)
+
+    def __rmul__(self, other):
+        return np.dot(other, self)
+
+    def __imul__(self, other):
+        self[:] = self * other
+        return self
+
+    def __getitem__(self, index):
+        self.__dict__["counted"] = self.__dict__.get("counted", 0) + 1
+        return np.ndarray.__getitem__(self, index)
+
+    def sum(self, axis=None):
+        return 2 * np.ndarray.sum(self, axis)
+
+
+EYE = 3 * np.eye(2)
+OF_CLASSES = {
+    "constant * x": lambda x: (EYE.view(Product) * x).sum(),
+    "x * constant": lambda x: (x * EYE.view(Product)).sum(),
+    "np.dot": lambda x: np.dot(EYE.view(Product), x).sum(),
+    "np.multiply": lambda x: np.multiply(EYE.view(Product), x).sum() + np.hypot(x, EYE.view(Product)).sum(),
+    "x * x": lambda x: (x.view(Product) * x.view(Product))[0, 1],
+    "x * x in place": lambda x: np.sum(np.asarray(times_itself(x.copy().view(Product)))),
+    "matrix * matrix": lambda x: (np.matrix(x) * np.matrix(x))[0, 1],
+    "x * matrix": lambda x: np.sum(x * np.matrix([[1.0, 2.0], [3.0, 4.0]])),
+    "matrix * x": lambda x: np.sum(np.matrix([[1.0, 2.0], [3.0, 4.0]]) * x),
+    "matrix of numbers": lambda x: (np.matrix([[x[0, 0], x[0, 1]], [x[1, 0], 2.0]]) ** 3).sum(),
+    "matrix in place": lambda x: times_itself(np.asmatrix(np.zeros((2, 2))) + x).sum(),
+    "inverse": lambda x: (np.asmatrix(x).I * np.matrix("1; 2"))[1, 0] + np.linalg.det(np.asmatrix(x)),
+    "parts": lambda x: (np.asmatrix(x)[0] * np.asmatrix(x)[:, 1])[0, 0] + np.asmatrix(x).A1[2],
+    "turned": lambda x: x[0, 0] * x.view(np.matrix).T.A[0, 1] + np.asmatrix(x).H.tolist()[1][0],
+    "reductions": lambda x: np.asmatrix(x).mean(0)[0, 1] + np.asmatrix(x).std() + np.asmatrix(x).max(1)[1, 0],
+    "bmat": lambda x: np.bmat([[np.asmatrix(x), EYE], [EYE, np.asmatrix(x) * 2]]).sum() + np.trace(np.asmatrix(x)),
+    "at a vector": lambda x: (np.asmatrix(x) @ x[0])[0, 1] + (x[1] @ np.asmatrix(x))[0, 0],
+    "in memory of x": lambda x: np.sum(np.ndarray((3,), float, x, 8) ** 2) + np.ndarray(4, buffer=x * 2)[3],
+}  # fmt: skip
+
+
+def times_itself(a):
+    a *= a
+    return a
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_what_a_class_says_of_its_operators_and_methods(name):
+    """The class of `constant * x` was lost, and with it the methods that its class has in the place of NumPy's."""
+    f, x = OF_CLASSES[name], np.array([[0.8, 0.3], [0.4, 1.1]])
+    agrees_with_differences(f, x, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(compile(grad(f))(1.1 * x), grad(f)(1.1 * x), rtol=1e-12)
+    np.testing.assert_allclose(vmap(f)(np.stack([x, x + 1])), [f(x), f(x + 1)], rtol=1e-12)
+
+
 def test_after_the_derivative_an_array_of_a_class_holds_plain_values():
     kept = []
 
@@ -136,7 +195,7 @@ def test_after_the_derivative_an_array_of_a_class_holds_plain_values():
     np.testing.assert_array_equal(kept[0], [1.0, 4.0, 9.0])
 
 
-@pytest.mark.parametrize("kind", [Twice, np.matrix, np.ma.MaskedArray])
+@pytest.mark.parametrize("kind", [Twice, np.ma.MaskedArray])
 def test_a_class_with_other_numbers_than_its_elements_is_refused(kind):
     with pytest.raises(NotDifferentiable, match=f"a {kind.__name__} has other operations than arrays"):
         grad(lambda p: np.sum(np.asarray(np.sin(p.view(kind)))))(np.ones(3))

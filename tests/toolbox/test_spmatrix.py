@@ -35,6 +35,7 @@ FORMS = {
     "sparse times matrix": lambda v: (matrix(v) * matrix(v).todense())[0, 1],
     "sparse at column": lambda v: (matrix(v) @ matrix(v).sum(axis=1))[0, 0],
     "matrix at array": lambda v: (matrix(v).todense() @ W)[0, 1] + (matrix(v).todense() * W[:, None])[2, 0],
+    "product, list": lambda v: np.dot(matrix(v).todense(), v[:3])[0, 1] + matrix(v).sum(0).tolist()[0][1],
     "power": lambda v: (matrix(v).todense() ** 3)[0, 1],
     "inverse, transposed": lambda v: matrix(v).todense().I[0, 0] + (matrix(v).todense().T * matrix(v))[0, 0],
     "divided by sums": lambda v: np.sum(np.asarray(matrix(v).todense() / matrix(v).sum(axis=1)) ** 2),

@@ -12,8 +12,8 @@ from effgrad.arrays.value import Tracer, is_lazy, no_subclass, operations
 from effgrad.arrays.written import Memory, enter, running
 from effgrad.vocabulary import Array
 
-# Classes with other operators than arrays, and elements that count for nothing.
-REFUSED = (np.matrix, np.ma.MaskedArray)
+# Classes with elements that count for nothing.
+REFUSED = (np.ma.MaskedArray,)
 
 
 def view_as(value: Tracer, kind: type) -> Array:

@@ -104,8 +104,9 @@ def asked(operate: Function, a: Object, b: Object, method: str, reflected: str) 
     steps = [(a, b, method), (b, a, reflected)]
     if type(b) is type(a):
         return steps if compares else steps[:1]
-    if not isinstance(a, Tracer) and issubclass(type(b), type(a)):
-        if compares or getattr(type(b), reflected, None) is not getattr(type(a), reflected, None):
+    kind: type = type(a) if not isinstance(a, Tracer) else np.ndarray if a.ndim else np.generic
+    if not isinstance(b, Tracer) and issubclass(type(b), kind):
+        if compares or getattr(type(b), reflected, None) is not getattr(kind, reflected, None):
             steps.reverse()
     return steps
 

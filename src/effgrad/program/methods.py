@@ -8,7 +8,8 @@ import numpy as np
 from effgrad.arrays.layout import VIEWING_METHODS
 from effgrad.arrays.protocols import place_of_out
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import traced_inside
+from effgrad.arrays.subarrays import real
+from effgrad.arrays.value import Tracer, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
@@ -20,7 +21,7 @@ from effgrad.vocabulary import Function, Object
 # Methods of plain arrays that write to it.
 WRITING = frozenset(("fill", "put", "itemset", "__setitem__", "sort", "partition", "setfield"))
 # Those that give a view, NumPy's own.
-VIEWING = VIEWING_METHODS | {"view", "conj", "conjugate", "getfield", "__getitem__"}
+VIEWING = VIEWING_METHODS | {"view", "conj", "conjugate", "getfield", "__getitem__", "__array__"}
 # Methods that move the elements of an array, records too.
 MOVING = frozenset(("copy", "take", "repeat", "flatten", "ravel", "reshape"))
 # Methods that may be given an array to write to; NumPy's functions with their names take the same arguments.
@@ -66,6 +67,23 @@ def array_method(array: Object, f: Function, *args: Object, **kwargs: Object) ->
     if shown is not None and np.may_share_memory(shown, array):
         return shown
     return _by_value(name, shown, memory, array, args, kwargs)
+
+
+def of_array(f: Object, array: Object, *args: Object, **kwargs: Object) -> Object:
+    """`np.ndarray.method(array, ...)`: the method of arrays, whichever class the array has."""
+    if isinstance(array, Tracer):
+        return getattr(array, f.__name__)(*args, **kwargs)
+    return array_method(array, f.__get__(array), *args, **kwargs)
+
+
+def in_memory(new: Function) -> Object:
+    """NumPy's constructor of arrays, in memory that holds traced values if it is given such."""
+
+    def lent(value: Object) -> Object:
+        array = real(value) if isinstance(value, Tracer) and value.ndim else None
+        return value if array is None else array
+
+    return lambda *args, **kwargs: new(*map(lent, args), **{name: lent(value) for name, value in kwargs.items()})
 
 
 def _writing(f: Function, array: Object, args: Object, kwargs: Object) -> Object:

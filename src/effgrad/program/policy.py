@@ -23,6 +23,8 @@ NEVER = frozenset((
 ))  # fmt: skip
 # Rules that run the Python code of the library that they are about, which is rewritten then.
 RUNNING = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
+# Classes of arrays in Python, whose methods are those of the program's own classes.
+OF_ARRAYS = frozenset(("numpy.matrixlib.defmatrix",))
 GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
 FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial)) | GETTERS
 CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))

@@ -35,7 +35,7 @@ from effgrad.program.dataclass import initialiser
 from effgrad.program.handed import outside
 from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, Namespace, like
-from effgrad.program.methods import array_method, with_out
+from effgrad.program.methods import array_method, in_memory, of_array, with_out
 from effgrad.program.policy import FUNCTIONS, is_users, root_of_function
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import WRITING, Rules, WithItems, creating
@@ -88,7 +88,7 @@ def _function(f: Any) -> Object:
         return f if f.__module__.startswith("effgrad.arrays") else of_ours(f)
     if root in policy.NEVER or f in policy.AT_FRAMES:
         return f
-    return OnDemand(f) if root in ON_DEMAND else rewritten(f)
+    return OnDemand(f) if root in ON_DEMAND and f.__globals__.get("__name__") not in policy.OF_ARRAYS else rewritten(f)
 
 
 def rewritten(f: FunctionType) -> Object:
@@ -184,6 +184,8 @@ def builtin(f: Any) -> Object:
         return KNOWN.keep(f, passing(f) if f in policy.PASSING else compiled(f))
     if isinstance(owner, np.ufunc):
         return ufunc_method(f)
+    if f == np.ndarray.__new__:
+        return in_memory(f)
     return f if type(owner) in policy.CONTAINERS else compiled(f)
 
 
@@ -296,6 +298,8 @@ def a_class(c: Object) -> Object:
     rule = RULES.target(c)
     if c in policy.KEEPING or issubclass(c, functools.partial):
         rule = c
+    elif c is np.ndarray:
+        rule = in_memory(c)
     elif c in policy.PASSING:
         rule = passing(c)
     elif rule is not None:
@@ -354,7 +358,7 @@ def same(f: Function) -> Object:
         return functools.partial(construct, owner)
     if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
         return with_out(owner, f.__name__, functools.partial(array_method, owner, f))
-    return f
+    return functools.partial(of_array, f) if getattr(f, "__objclass__", None) is np.ndarray else f
 
 
 def getter(f: Function) -> Object:

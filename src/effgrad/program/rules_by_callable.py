@@ -214,15 +214,15 @@ def of_one_number(f: Any, rule: Any, careful: Object) -> Object:
 
 
 def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], inputs: int | None) -> object:
-    """A rule for calls without keywords, lists, or arrays that hold traced values; another function for all others."""
+    """A rule for calls with plain arrays, numbers and traced values; another function for all others."""
 
     def of_one(*args: object, **kwargs: object) -> object:
-        if len(args) == 1 and not kwargs and (kind := type(args[0])) in Tracer.direct and kind not in LISTS:
+        if len(args) == 1 and not kwargs and type(args[0]) in Tracer.direct:
             return rule(args[0])
         return careful(*args, **kwargs)
 
     def given(*args: object, **kwargs: object) -> object:
-        if kwargs or memories or not LISTS.isdisjoint(map(type, args)) or inputs is not None and len(args) > inputs:
+        if kwargs or not Tracer.direct.issuperset(map(type, args)) or inputs is not None and len(args) > inputs:
             return careful(*args, **kwargs)
         return rule(*args)
 
@@ -239,9 +239,9 @@ def with_lists(f: Any, target: Object) -> Object:
 
     def given(*args: Object, **kwargs: Object) -> Object:
         itself = args[0] if given_back and args and isinstance(args[0], np.ndarray) else None
+        if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
+            return perform(f, given, args, kwargs)
         if memories:
-            if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
-                return perform(f, given, args, kwargs)
             args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
         for arg in args:
             if type(arg) in LISTS:
@@ -338,14 +338,12 @@ def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tra
 
 
 def holds_traced(tree: Tree) -> bool:
-    """Whether a plain array among arguments holds traced values."""
-    if not memories:
-        return False
+    """Whether a traced value, or an array that holds some, is among arguments."""
     if type(tree) in (list, tuple):
         return any(map(holds_traced, tree))
     if type(tree) is dict:
         return any(map(holds_traced, tree.values()))
-    return is_held(tree)
+    return isinstance(tree, Tracer) or is_held(tree)
 
 
 def creating(target: Callable[..., object]) -> Callable[..., object]:

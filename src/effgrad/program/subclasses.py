@@ -97,15 +97,15 @@ def dressed(shown: Object, value: Object, kind: type) -> Object:
         return shown if is_subclass(shown) else value
     if shown.dtype.kind not in "fc":  # a condition that a compiled program computes
         return value
-    handle(shown)[...] = value
+    handle(shown)[...] = np.reshape(value, shown.shape)
     return shown
 
 
 def has_same_numbers(shown: object, value: Object) -> bool:
-    """Whether a class has computed the numbers that the elements of its arrays give."""
+    """Whether a class has computed the numbers that the elements of its arrays give, in whichever shape."""
     if not isinstance(shown, np.ndarray | np.generic | float | int | complex):
         return shown is value
     one, other = np.asarray(shown), np.asarray(numbers_of(value) if depends(value) else value)
-    if one.shape != np.shape(value) or one.shape != other.shape or one.dtype.kind not in "biufc":
+    if one.size != np.size(value) or one.size != other.size or one.dtype.kind not in "biufc":
         return False
-    return bool(np.allclose(one, other, rtol=1e-9, atol=0, equal_nan=True))
+    return bool(np.allclose(one.ravel(), other.ravel(), rtol=1e-9, atol=0, equal_nan=True))

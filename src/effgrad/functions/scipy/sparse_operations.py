@@ -6,9 +6,9 @@ from scipy import sparse
 
 from effgrad.arrays.layout import ndim_of, size_of
 from effgrad.arrays.reach import np
+from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.dense_matrix import TracedMatrix
 from effgrad.functions.scipy.sparse_elements import REFLECTED, UNARY, gathered, is_number, total
 from effgrad.vocabulary import Function, Shape, Value
 
@@ -157,19 +157,24 @@ class Operations:
         return np.count_nonzero(self.entries()[0]) if axis is None else np.count_nonzero(self.toarray(), axis)
 
     def sum(self, axis: Value = None, *_: Value, **__: Value) -> Value:
+        return self._of_class(self._sums(axis))
+
+    def _of_class(self, array: Value) -> Value:
+        """Sums along an axis as SciPy gives them: of a matrix, a matrix."""
+        return view_as(array, np.matrix) if isinstance(self.places, sparse.spmatrix) and ndim_of(array) else array
+
+    def _sums(self, axis: Value) -> Value:
         axes = (axis,) if isinstance(axis, int | np.integer) else range(self.ndim) if axis is None else axis
         values, rows, columns = self.entries()
         axes = [a % self.ndim for a in axes]
         if len(axes) == self.ndim:
             return np.sum(values)
         result = total(values, rows if axes[0] else columns, self.shape[1 - axes[0]])
-        if isinstance(self.places, sparse.spmatrix):
-            return TracedMatrix(result[None] if axes[0] == 0 else result[:, None])
-        return result
+        return result[:, None] if axes[0] and isinstance(self.places, sparse.spmatrix) else result
 
     def mean(self, axis: Value = None, *_: Value, **__: Value) -> Value:
         axes = (axis,) if isinstance(axis, int | np.integer) else range(self.ndim) if axis is None else axis
-        return self.sum(axis) / math.prod(self.shape[a] for a in axes)
+        return self._of_class(self._sums(axis) / math.prod(self.shape[a] for a in axes))
 
     def trace(self, offset: int = 0) -> Value:
         return np.sum(self.diagonal(offset))

@@ -13,9 +13,9 @@ from scipy import sparse
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
+from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer, listed, plain
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.dense_matrix import TracedMatrix
 from effgrad.functions.scipy.sparse_elements import (
     MOVES,
     PLACES,
@@ -178,7 +178,7 @@ class TracedSparse(Operations):
         return self._moved(self.settled().places.toarray())
 
     def todense(self, *_: Value, **__: Value) -> Value:
-        return TracedMatrix(self.toarray()) if isinstance(self.places, sparse.spmatrix) else self.toarray()
+        return view_as(self.toarray(), np.matrix) if isinstance(self.places, sparse.spmatrix) else self.toarray()
 
     def sum_duplicates(self) -> None:
         settled = self.settled()
@@ -332,7 +332,7 @@ def moved(numbers: Value, values: Value) -> Value:
     """The elements with these numbers: a sparse matrix, or an array."""
     if not sparse.issparse(numbers):
         if isinstance(numbers, np.matrix):
-            return TracedMatrix(gathered(np.asarray(numbers), values))
+            return view_as(gathered(np.asarray(numbers), values), np.matrix)
         return gathered(numbers, values)
     if numbers.format in ("lil", "dok"):
         return TracedSparse(numbers, values)
