@@ -5,7 +5,7 @@ SciPy solves on plain numbers, and the result has its values. There are two defi
 * "solution": of the exact solution. The problem is solved again to a tolerance of 1e-10 together with the variational
   equation along a random direction, so the error of the derivative is controlled, whatever method and tolerances the
   program asks for. The steps taken there are run again on traced values; pulled back, that is the adjoint equation.
-* "steps": of the numbers that the program's own method computes, its steps held fixed. For RK23, RK45, DOP853, Radau.
+* "steps": of the numbers that the program's own method computes, its steps held fixed. Not for LSODA.
 
 Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I (1993), section I.14; Cao, Li, Petzold and Serban,
 Adjoint sensitivity analysis for differential-algebraic equations (2003); Kidger, On neural differential equations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import scipy.integrate
-from scipy.integrate import DOP853, RK23, RK45, Radau
+from scipy.integrate import DOP853, Radau
 
 from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
@@ -29,7 +29,7 @@ from effgrad.toolbox.boundary import solve_bvp_rule
 from effgrad.toolbox.calls import Arguments, Call, rule_of
 from effgrad.toolbox.events import crossing
 from effgrad.toolbox.frozen import Observed, gathered, joined, number, plain_tree
-from effgrad.toolbox.one_step import Grid, Times, Trajectory, chosen_steps
+from effgrad.toolbox.integrators import METHODS, Grid, Times, Trajectory, chosen_steps
 from effgrad.toolbox.quadrature import nquad_rule, nsum_rule, quad_rule, quad_vec_rule
 from effgrad.toolbox.slopes import Slope, uses_derivatives
 from effgrad.toolbox.solutions import Constant, Solution, with_value
@@ -59,8 +59,8 @@ class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
     Arguments:
         choice: "solution", the default everywhere: the derivative of the exact solution, its error controlled to about
             1e-9 whatever tolerances the program has; or "steps": the derivative of the numbers that the program's
-            method computes with its steps held fixed, which needs the method RK23, RK45, DOP853 or Radau, and agrees
-            with the values to rounding also where these are coarse.
+            method computes with its steps held fixed, which needs the method RK23, RK45, DOP853, Radau or BDF, and
+            agrees with the values to rounding also where these are coarse.
 
     Returns:
         A context manager. Definitions nest, and the innermost holds.
@@ -124,7 +124,7 @@ def trajectory(problem: Problem, until: float, scale: Value) -> Trajectory:
     grid = chosen_steps(kind, slope.variation, start, both, end, done, rtol=TOLERANCE[kind], atol=atol, **jac)
     if grid is None:
         raise NotDifferentiable(f"{problem.name}: the solution for the derivative fails: its steps become too small")
-    halved = [None if z is None else z.reshape(3, -1)[:, :n].reshape(-1) for z in grid.stages]
+    halved = [None if z is None else z.reshape(3, -1)[:, :n].reshape(-1) for z in grid.chosen]
     return _followed(problem, slope, Grid(grid.kind, grid.times, halved))
 
 
@@ -157,12 +157,12 @@ def _followed(problem: Problem, slope: Slope, grid: Grid) -> Trajectory:
 
 def own_steps(problem: Problem, method: Value, until: float, options: dict[str, Value]) -> Trajectory:
     """The steps that the program's method takes."""
-    kinds = {"RK23": RK23, "RK45": RK45, "DOP853": DOP853, "Radau": Radau}
-    kind = kinds.get(method, method if isinstance(method, type) else None)
-    if kind is None or kind not in kinds.values():
+    names = {kind.__name__: kind for kind in METHODS}
+    kind = method if isinstance(method, type) else names.get(method)
+    if kind not in METHODS:
         raise NoRule(
-            f"{problem.name}: the steps of the method {method} have no derivative rule; use RK23, RK45, DOP853 or "
-            "Radau, or the derivative of the solution: effgrad.differential.definition('solution')"
+            f"{problem.name}: the steps of the method {method} have no derivative rule; use {', '.join(names)}, or the "
+            "derivative of the solution: effgrad.differential.definition('solution')"
         )
     start, end = float(number(problem.start)), float(number(problem.end))
     sign = 1.0 if end >= start else -1.0

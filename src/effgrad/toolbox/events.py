@@ -6,7 +6,7 @@ from effgrad.arrays.reach import np
 from effgrad.errors import NotDifferentiable
 from effgrad.toolbox.frozen import frozen, gathered, number, slope_at
 from effgrad.toolbox.implicit import follow_each
-from effgrad.toolbox.one_step import Trajectory
+from effgrad.toolbox.integrators import Trajectory
 from effgrad.vocabulary import Function, Value
 
 # Steps of Newton's method to the time of an event.

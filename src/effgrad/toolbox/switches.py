@@ -17,7 +17,7 @@ from effgrad.errors import NoRule
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, Node
 from effgrad.toolbox.frozen import number
-from effgrad.toolbox.one_step import Trajectory
+from effgrad.toolbox.integrators import Trajectory
 from effgrad.toolbox.slopes import Slope
 from effgrad.vocabulary import Value
 

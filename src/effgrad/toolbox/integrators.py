@@ -1,17 +1,19 @@
-"""One-step methods for differential equations, written so that each step can be run again on traced values.
+"""Methods for differential equations, written so that each step can be run again on traced values.
 
 SciPy chooses the steps on plain numbers; here are the formulas of a step, with SciPy's coefficients: explicit
-Runge-Kutta methods (RK23, RK45, DOP853) and Radau's collocation method, whose stages are the root of an equation and so
-have the implicit derivative of `effgrad.toolbox.implicit`. Differentiated, the steps of a Runge-Kutta method are the
-steps of the same method for the variational equation, and in reverse for the adjoint equation. Hairer, Norsett and
-Wanner, Solving Ordinary Differential Equations I (1993), section I.14 and chapter II; Sanz-Serna, Symplectic
-Runge-Kutta schemes for adjoint equations, automatic differentiation, optimal control, and more (2016).
+Runge-Kutta methods (RK23, RK45, DOP853), Radau's collocation method, and backward differentiation formulas of variable
+order (BDF). A step of the last two is the root of an equation, and so has the implicit derivative of
+`effgrad.toolbox.implicit`. Differentiated, the steps of a Runge-Kutta method are the steps of the same method for the
+variational equation, and in reverse for the adjoint equation. Hairer, Norsett and Wanner, Solving Ordinary Differential
+Equations I (1993), section I.14 and chapter II; Sanz-Serna, Symplectic Runge-Kutta schemes for adjoint equations,
+automatic differentiation, optimal control, and more (2016); Shampine and Reichelt, The MATLAB ODE suite (1997).
 """
 
+import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeAlias
 
-from scipy.integrate import DOP853, RK23, RK45, Radau
+from scipy.integrate import BDF, DOP853, RK23, RK45, Radau
 
 from effgrad.arrays.reach import np
 from effgrad.toolbox.frozen import number
@@ -24,12 +26,16 @@ Kind: TypeAlias = Value  # a class of SciPy
 
 
 class Step(NamedTuple):
-    """One step from `start`, of length `length`: the state at its end, and the state at a part x of it, 0 <= x <= 1."""
+    """One step from `start`, of length `length`: the state at its end, and the state at a part x of it, 0 <= x <= 1.
+
+    `differences` are what a multi-step method knows at the end of a step, and begins the next one with.
+    """
 
     start: Value
     length: Value
     end: Value
     inside: Function
+    differences: Value = None
 
     def at(self, t: Value) -> Value:
         """The states at some times: a vector for a number, columns for a vector of them."""
@@ -37,12 +43,15 @@ class Step(NamedTuple):
 
 
 class Method(Protocol):
-    """A one-step method."""
+    """A method that takes one step at a time."""
 
-    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
-        """The step of length `h` from `y` at `t`, for y' = f(t, y).
+    def chosen(self, solver: Value) -> Value:
+        """Return what `step` needs of the choices and numbers of the last step that SciPy's solver has taken."""
 
-        `slope` is f on plain numbers, and `stages` are SciPy's own, for a method that solves for them.
+    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
+        """The step of length `h` from `y` at `t`, for y' = f(t, y), after the step `before`.
+
+        `slope` is f on plain numbers.
         """
 
 
@@ -52,7 +61,10 @@ class Explicit:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
 
-    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
+    def chosen(self, solver: Value) -> None:
+        """Nothing: the length of a step determines it."""
+
+    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
         """Take one step; the interpolant of order 7 of DOP853 evaluates three more stages, when it is asked for."""
         kind = self.kind
         slopes = [f(t, y)]
@@ -113,7 +125,11 @@ INTERPOLATION = np.linalg.inv(POINTS[:, None] ** (POWERS + 1)).T
 class Implicit:
     """Radau's method of order 5: Hairer and Wanner, Solving Ordinary Differential Equations II (1996), section IV.8."""
 
-    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, stages: Value) -> Step:
+    def chosen(self, solver: Value) -> Value:
+        """SciPy's stages."""
+        return solver.Z.reshape(-1).copy()
+
+    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
         """Take one step, near SciPy's stages."""
         n, name = len(y), "scipy.integrate: a step of Radau's method"
         start, state, length = number(t), number(y), number(h)
@@ -130,22 +146,98 @@ class Implicit:
             inverse = inverted(np.eye(3 * n) - length * np.reshape(coupled, (3 * n, 3 * n)), name)
             return lambda b: inverse @ b
 
-        point = polished(lambda z: residual(z, slope, start, state, length), stages, name, 1.0, solver)
-        moved = corrected(lambda z: residual(z, f, t, y, h), point, point, solver(point))
+        point = polished(lambda z: residual(z, slope, start, state, length), chosen, name, 1.0, solver)
+        moved = corrected(lambda z: residual(z, f, t, y, h), chosen, point, solver(point))
         changes = np.reshape(moved, (3, n))
         matrix = np.matmul(np.transpose(changes), INTERPOLATION)
         return Step(t, h, y + changes[2], lambda x: _shifted(y, _polynomial(matrix, x), x))
 
 
-METHODS: dict[Kind, Method] = {RK23: Explicit(RK23), RK45: Explicit(RK45), DOP853: Explicit(DOP853), Radau: Implicit()}
+# The sums 1 + 1/2 + ... + 1/k, and the factors of the numerical differentiation formulas of Shampine and Reichelt.
+SUMS = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, 6.0))])
+LEADING = (1 - np.array([0.0, -0.1850, -1 / 9, -0.0823, -0.0415, 0.0])) * SUMS
+
+
+class BackwardDifferences:
+    """The numerical differentiation formulas of Shampine and Reichelt (1997), section 2: BDF.
+
+    A step of order k begins with the backward differences of the solution from the zeroth to the k-th, of points that
+    are one step apart. They are those of a polynomial, so where the length changes they are its differences for the new
+    length. The differences that the step ends with are as many as the next one needs, whose order SciPy has chosen.
+    """
+
+    def chosen(self, solver: Value) -> tuple[int, Value]:
+        """The order of the next step, and the state at the end of this one."""
+        return solver.order, solver.y.copy()
+
+    def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
+        """Take one step, near SciPy's state at its end; the first has order 1."""
+        name = "scipy.integrate: a step of the method BDF"
+        known = np.stack([y, h * f(t, y)]) if before is None else _resized(before.differences, h / before.length)
+        order, (next_order, end) = len(known) - 1, chosen
+        history = np.matmul(SUMS[1 : order + 1], known[1:]) / LEADING[order]
+        equation = (np.sum(known, axis=0), history, t + h, h / LEADING[order])
+        predicted, _, time, scale = plain = [number(value) for value in equation]
+
+        def solver(change: Value) -> Function:
+            inverse = inverted(np.eye(len(end)) - scale * slope.jacobian(time, predicted + change), name)
+            return lambda b: inverse @ b
+
+        start = end - predicted
+        point = polished(lambda change: _defect(change, slope, *plain), start, name, 1.0, solver)
+        change = corrected(lambda change: _defect(change, f, *equation), start, point, solver(point))
+        differences = _updated(known, change)[: next_order + 1]
+        return Step(t, h, differences[0], lambda x: _backward(differences, x), differences)
+
+
+def _defect(change: Value, f: Function, predicted: Value, history: Value, t: Value, scale: Value) -> Value:
+    """Return zero where the state at the end of a step is its prediction and this change."""
+    return change + history - scale * f(t, predicted + change)
+
+
+def _resized(differences: Value, factor: Value) -> Value:
+    """The backward differences of a polynomial for another length of the steps, `factor` times the one before."""
+    matrix = [_rising(-factor * place, len(differences)) for place in range(len(differences))]
+    values = np.matmul(np.stack([np.stack(row) for row in matrix]), differences)
+    return np.matmul(SIGNED[: len(differences), : len(differences)], values)
+
+
+def _rising(x: Value, count: int) -> list[Value]:
+    """The products x (x + 1) ... (x + j - 1) / j!, of which the polynomial with some backward differences is made."""
+    products = [0.0 * x + 1.0]
+    for place in range(1, count):
+        products.append(products[-1] * (x + place - 1) / place)
+    return products
+
+
+# The backward differences of values at equal distances, the last value first: signed binomial coefficients.
+SIGNED = np.array([[(-1) ** j * math.comb(i, j) for j in range(6)] for i in range(6)], float)
+
+
+def _updated(differences: Value, change: Value) -> Value:
+    """The backward differences after a step, and one more, which is the `change` of the state from its prediction."""
+    rows = [change]
+    for row in reversed(differences):
+        rows.insert(0, row + rows[0])
+    return np.stack(rows)
+
+
+def _backward(differences: Value, x: Value) -> Value:
+    """The polynomial with some backward differences at the end of a step, at parts x of the step."""
+    return np.matmul(np.transpose(differences), np.stack(_rising(x - 1, len(differences))))
+
+
+METHODS: dict[Kind, Method] = {
+    RK23: Explicit(RK23), RK45: Explicit(RK45), DOP853: Explicit(DOP853), Radau: Implicit(), BDF: BackwardDifferences(),
+}  # fmt: skip
 
 
 class Grid(NamedTuple):
-    """The steps that SciPy took: their ends, and the stages of each (None for an explicit method)."""
+    """The steps that SciPy took: their ends, and what it has chosen and computed in each."""
 
     kind: Kind
     times: list[float]
-    stages: list[Value]
+    chosen: list[Value]
 
 
 def chosen_steps(
@@ -159,7 +251,7 @@ def chosen_steps(
         if solver.status == "failed":
             return None
         grid.times.append(float(solver.t))
-        grid.stages.append(solver.Z.reshape(-1).copy() if kind is Radau else None)
+        grid.chosen.append(METHODS[kind].chosen(solver))
     return grid
 
 
@@ -171,27 +263,28 @@ class Trajectory:
         self.steps: list[Step] = []
         self.start = y
         self.method = METHODS[grid.kind]
-        for start, end, stages in zip(times[:-1], times[1:], grid.stages, strict=True):
-            step = self.method.step(slope.f, slope, start, y, end - start, stages)
+        step = None
+        for start, end, chosen in zip(times[:-1], times[1:], grid.chosen, strict=True):
+            step = self.method.step(slope.f, slope, start, y, end - start, chosen, step)
             self.steps.append(step)
             y = step.end
         self.end = y
 
     def by_a_step(self, t: Value, plain_t: float) -> Value:
         """The state at one time by a shorter step to it: as exact as the steps are, unlike the interpolant."""
-        if self.grid.kind is Radau:
+        if not isinstance(self.method, Explicit):
             return self.at(t, plain_t)
         place = int(self._places(plain_t))
         y = self.steps[place - 1].end if place else self.start
-        return self.method.step(self.slope.f, self.slope, self.times[place], y, t - self.times[place], None).end
+        return self.method.step(self.slope.f, self.slope, self.times[place], y, t - self.times[place], None, None).end
 
     def plain(self, t: float) -> Value:
         """The state `by_a_step` on plain numbers."""
-        if self.grid.kind is Radau:
+        if not isinstance(self.method, Explicit):
             return number(self.at(t, t))
         place = int(self._places(t))
         start, y = self.grid.times[place], number(self.steps[place - 1].end if place else self.start)
-        return self.method.step(self.slope, self.slope, start, y, t - start, None).end
+        return self.method.step(self.slope, self.slope, start, y, t - start, None, None).end
 
     def reaches(self, t: float) -> bool:
         """Whether a time is in the interval of the steps."""
