@@ -5,6 +5,7 @@ that are none. An error is right if a `raise` statement makes it (effgrad's or S
 program raises one of its class without effgrad: an AttributeError, a KeyError or a message of C's from inside is none.
 """
 
+import functools
 import linecache
 import traceback
 import types
@@ -14,7 +15,13 @@ import pytest
 import scipy.optimize as so
 
 import effgrad as eg
-from effgrad import implicit, loop, optimize, stochastic
+from effgrad import differential, implicit, loop, optimize, stochastic
+from effgrad.toolbox.distributed import Equations, LeastSquares, Sum
+
+try:
+    import distributed as dask
+except ImportError:
+    dask = None
 
 X = np.array([0.5, 0.7, 0.9])
 
@@ -81,6 +88,37 @@ OTHERS = {
     "scan": lambda f, x: eg.vjp(lambda a: loop.scan(f, a, X)[0], x),
     "symmetric": lambda f, x: eg.symmetric(x),
 }
+
+
+@functools.cache
+def client():
+    """A client of Dask whose worker is a thread of this process."""
+    return dask.Client(processes=False, threads_per_worker=1, n_workers=1, dashboard_address=":0")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed():
+    yield
+    if client.cache_info().currsize:
+        client().close()
+        client.cache_clear()
+
+
+BLOCKS = [X, X + 1.0]
+DISTRIBUTED = {
+    "Sum": lambda f, x: Sum(f, BLOCKS, client()).value(x),
+    "Sum grad": lambda f, x: Sum(f, BLOCKS, client()).grad(x),
+    "Sum hvp": lambda f, x: Sum(f, BLOCKS, client()).hvp(x, x),
+    "LeastSquares": lambda f, x: LeastSquares(f, BLOCKS, client()).value_and_grad(x),
+    "gauss_newton": lambda f, x: LeastSquares(f, BLOCKS, client()).gauss_newton(x),
+    "gauss_newton_product": lambda f, x: LeastSquares(f, BLOCKS, client()).gauss_newton_product(x, x),
+    "triangle": lambda f, x: LeastSquares(f, BLOCKS, client()).triangle(x),
+    "count": lambda f, x: LeastSquares(f, BLOCKS, client()).count(x),
+    "jacobians": lambda f, x: LeastSquares(f, BLOCKS, client()).jacobians(x),
+    "Equations": lambda f, x: Equations(f, BLOCKS, client()).value(x),
+    "Equations jacobian": lambda f, x: Equations(f, BLOCKS, client()).jacobian(x),
+}
+DERIVATIVES |= DISTRIBUTED if dask else {}
 CALLS = DERIVATIVES | OTHERS
 
 NO_FUNCTIONS = {"None": None, "text": "f", "number": 3.0, "array": X, "list": [1, 2]}
@@ -180,3 +218,34 @@ def test_every_public_function_is_called():
     )  # fmt: skip
     public = {name for name in eg.__all__ if isinstance(getattr(eg, name), types.FunctionType)}
     assert public - set(sources.split()) <= {"stop_gradient", "kinks"}
+
+
+@pytest.mark.skipif(dask is None, reason="needs Dask")
+@pytest.mark.parametrize("options", [
+    *({"blocks": blocks} for blocks in (None, 3.0, "abc", b"a", {1.0}, {"a": X}, Thing(), Thing, np.sin, [])),
+    *({"client": value} for value in (3.0, "tcp://localhost:1", Thing(), Thing, {})),
+    *({"no_workers_timeout": value} for value in (None, "a", -1, np.nan, [1])),
+])  # fmt: skip
+def test_options_of_distributed_sums(options):
+    """A client that was a text said that a str has no attribute submit, and a text was a sequence of blocks."""
+    for kind in (Sum, LeastSquares, Equations):
+        given = {"blocks": BLOCKS, "client": client()} | options
+        error = raised(lambda kind=kind, given=given: kind(good, **given).value(X))
+        assert isinstance(error, TypeError | ValueError) and is_deliberate(error), repr(error)
+
+
+@pytest.mark.skipif(dask is None, reason="needs Dask")
+def test_complex_numbers_of_blocks_are_refused():
+    """The imaginary part of a sum was dropped, and complex residuals were squared without their absolute value."""
+    for name in ("Sum", "Sum grad", "LeastSquares", "gauss_newton", "gauss_newton_product", "triangle", "jacobians"):
+        error = raised(lambda name=name: CALLS[name](lambda x, block: np.sum(x * block) * (1 + 1j), X))
+        assert "complex" in str(error) and isinstance(error, eg.EffgradError), f"{name}: {error!r}"
+
+
+@pytest.mark.parametrize("choice", [
+    None, 3.0, "STEPS", b"steps", ["steps"], ("solution", "steps"), {}, Thing, np.array(["steps"]),
+    np.array(["a", "b"]),
+])  # fmt: skip
+def test_definitions_of_equations(choice):
+    with pytest.raises(ValueError, match="'solution' or of its 'steps', not"):
+        differential.definition(choice)

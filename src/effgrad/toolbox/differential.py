@@ -81,7 +81,7 @@ class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
     """
 
     def __init__(self, choice: str) -> None:
-        if choice not in ("solution", "steps"):
+        if not isinstance(choice, str) or choice not in ("solution", "steps"):
             raise ValueError(f"an equation's derivative is that of its 'solution' or of its 'steps', not {choice!r}")
         self.choice = choice
 

@@ -9,15 +9,17 @@ again when a worker is lost, and no block is counted twice.
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Any, TypeAlias
 
 import scipy.sparse
 
+from effgrad.api.checks import is_number
 from effgrad.arrays.reach import np
-from effgrad.errors import BlockFailed, NoWorkers
+from effgrad.arrays.value import ordinary
+from effgrad.errors import BlockFailed, NotDifferentiable, NoWorkers, require_function
 from effgrad.toolbox.block_derivatives import (
     Program,
     add,
@@ -25,6 +27,7 @@ from effgrad.toolbox.block_derivatives import (
     given,
     joined_triangles,
 )
+from effgrad.trees import flatten
 from effgrad.vocabulary import Tree, Value
 
 Future: TypeAlias = Any
@@ -36,6 +39,17 @@ def _distributed() -> Value:
     except ImportError as error:
         raise ImportError("effgrad.distributed needs Dask: pip install 'effgrad[distributed]'") from error
     return distributed
+
+
+def _check_options(name: str, blocks: Value, client: Value, no_workers_timeout: Value) -> None:
+    """Raise the error of a sum that is given blocks without an order, no client of Dask, or no number of seconds."""
+    sequence = isinstance(blocks, Iterable) and not isinstance(blocks, str | bytes | dict | set)
+    if not sequence and not hasattr(blocks, "to_delayed"):
+        raise TypeError(f"{name} takes a sequence of blocks; it was given {blocks!r}, a {type(blocks).__name__}")
+    if client is not None and (isinstance(client, type) or not hasattr(client, "submit")):
+        raise TypeError(f"{name} takes a distributed.Client; it was given {client!r}, a {type(client).__name__}")
+    if not isinstance(no_workers_timeout, int | float) or not no_workers_timeout >= 0:
+        raise ValueError(f"no_workers_timeout is a number of seconds, not {no_workers_timeout!r}")
 
 
 class Sum:
@@ -78,6 +92,8 @@ class Sum:
         compiled: bool = False,
         no_workers_timeout: float = 60.0,
     ) -> None:
+        require_function(f"distributed.{type(self).__name__}", f)
+        _check_options(f"distributed.{type(self).__name__}", blocks, client, no_workers_timeout)
         self.f, self.progress, self.compiled = f, progress, compiled
         self.no_workers_timeout = no_workers_timeout
         self.client, self._own = client, None
@@ -121,6 +137,9 @@ class Sum:
 
     def _run(self, what: str, args: tuple[Tree, ...], join: Callable[[Tree, Tree], Tree] | None) -> Value:
         """Submit a task for each block; join the results by pairs in a tree, or return them in order."""
+        for leaf in flatten(args)[0]:
+            if not is_number(ordinary(leaf)):
+                raise NotDifferentiable(f"the parameters hold {leaf!r}, a {type(leaf).__name__}, which is no number")
         if self.client is None:
             _distributed()  # without Dask the error names the extra
             raise ValueError("there is no client: give one, or use the object in a with block")
