@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.keys import equal
+from effgrad.arrays.labelled import labelled, of_pandas, on_table
 from effgrad.arrays.layout import is_dense, order_of
 from effgrad.arrays.protocols import Protocols
 from effgrad.arrays.reach import in_order
@@ -34,8 +35,10 @@ from effgrad.vocabulary import Axes, DTypeLike, Function, Index, Option, Tree, V
 
 
 def decides(other: Value) -> bool:
-    """Whether an operand on the right says what an operator does, as NumPy asks: a sparse matrix, a unit of measure."""
+    """Whether an operand on the right says what an operator does, as NumPy asks: a sparse matrix, a unit, xarray's."""
     kind = type(other)
+    if labelled(other):
+        return not of_pandas(other)
     if hasattr(kind, "__array_ufunc__"):
         return kind.__array_ufunc__ is None or not hasattr(kind, "__array__")
     return hasattr(other, "tocsr") or (getattr(other, "__array_priority__", 0) > 0 and not hasattr(kind, "__dlpack__"))
@@ -78,12 +81,16 @@ def _binary(ufunc: np.ufunc) -> Value:
         if not isinstance(other, Tracer) and type(other) not in PLAIN_TYPES:
             if not answers(self, other):
                 return declined(self, other, ufunc)
+            if of_pandas(other):
+                return on_table(ufunc, (self, other))
             other = ordinary(other)
         if owner.alive and (not isinstance(other, Tracer) or owned_by(other, owner)):
             return owner.apply(UFUNCS[ufunc], self, other)
         return perform(UFUNCS[ufunc], self, other)
 
     def backward(self: Tracer, other: Value) -> Value:
+        if of_pandas(other):
+            return on_table(ufunc, (other, self))
         return UFUNCS[ufunc](ordinary(other), self)
 
     def inplace(self: Tracer, other: Value) -> Value:
@@ -100,7 +107,7 @@ def _binary(ufunc: np.ufunc) -> Value:
 
 
 def _comparison(compare: Value) -> Function:
-    return lambda self, other: compare(plain(self), plain(ordinary(other)))
+    return lambda self, other: compare(plain(self), other if of_pandas(other) else plain(ordinary(other)))
 
 
 def _method(function: Any) -> Function:

@@ -13,6 +13,7 @@ import numpy as np
 
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
+from effgrad.arrays.labelled import labelled, on_table
 from effgrad.arrays.layout import VIEWING, dtype_of, order_of, shape_of
 from effgrad.arrays.reach import by_position, in_order
 from effgrad.arrays.value import (
@@ -41,8 +42,7 @@ from effgrad.vocabulary import DTypeLike, Function, Option, Params, Value
 OPERATORS = frozenset((
     np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.mod, np.negative, np.absolute,
 ))  # fmt: skip
-# The classes of Python's own numbers.
-_PYTHONS = frozenset((float, int, complex, bool))
+_PYTHONS_NUMBERS = frozenset((float, int, complex, bool))
 
 
 class Protocols(Tracer):
@@ -56,8 +56,11 @@ class Protocols(Tracer):
         if method == "__call__" and not kwargs:
             primitive = UFUNCS.get(ufunc)
             if primitive is not None:
-                inputs = tuple(x if isinstance(x, Tracer) or type(x) in PLAIN_TYPES else ordinary(x) for x in inputs)
-                return primitive(*(_as_numpys(inputs) if ufunc in OPERATORS else inputs))
+                known = [x for x in inputs if isinstance(x, Tracer) or type(x) in PLAIN_TYPES]
+                if len(known) < len(inputs) and any(map(labelled, inputs)):
+                    return on_table(ufunc, inputs)
+                known = known if len(known) == len(inputs) else [ordinary(x) for x in inputs]
+                return primitive(*(_as_numpys(known) if ufunc in OPERATORS else known))
             if ufunc in CONSTANT:
                 return ufunc(*[plain(x) for x in inputs])
         return _ufunc(ufunc, method, inputs, kwargs)
@@ -250,7 +253,7 @@ def no_rule(function: Function) -> NoRule:
 
 def _as_numpys(inputs: Sequence[Value]) -> Value:
     """Python's numbers as those of NumPy: where these divide by zero or overflow, they give infinities, no errors."""
-    if not all(type(example(x)) in _PYTHONS for x in inputs):
+    if not all(type(example(x)) in _PYTHONS_NUMBERS for x in inputs):
         return inputs
     return [UFUNCS[np.positive](x) if isinstance(x, Tracer) else x for x in inputs]
 

@@ -1,0 +1,60 @@
+"""Tables of pandas and xarray beside traced values: an operator keeps the labels of the table.
+
+xarray's classes answer operators and NumPy's functions themselves. Those of pandas leave them to a traced value, which
+has no labels: so it computes with the columns, and the result has the table's class, index and name.
+"""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from effgrad.arrays.value import Tracer
+from effgrad.errors import NoRule
+from effgrad.vocabulary import Value
+
+
+@functools.lru_cache(1000)
+def _holds_labels(kind: type) -> bool:
+    return any(base.__module__.partition(".")[0] in ("pandas", "xarray") for base in kind.__mro__)
+
+
+def labelled(value: Value) -> bool:
+    """Whether a value is a table, of pandas or xarray."""
+    return not isinstance(value, Tracer) and _holds_labels(type(value))  # type: ignore[arg-type]
+
+
+def of_pandas(value: Value) -> bool:
+    return labelled(value) and hasattr(value, "__pandas_priority__")
+
+
+def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:
+    """A function of NumPy of a table and of values without labels, which stand beside the table's by their places."""
+    tables = [x for x in inputs if labelled(x)]
+    table = tables[0]
+    if not of_pandas(table):
+        return NotImplemented
+    if len(tables) > 1:
+        raise NoRule(f"numpy.{ufunc.__name__} has a derivative rule for one table: use operators, or .to_numpy()")
+    if hasattr(table, "columns"):
+        return _on_columns(ufunc, inputs, table)
+    values = ufunc(*[x._values if x is table else x for x in inputs])
+    if np.shape(values) != np.shape(table):  # a product of matrices
+        return values
+    labels = {"index": table.index} if hasattr(table, "index") else {}
+    return type(table)(values, name=table.name, **labels)
+
+
+def _on_columns(ufunc: np.ufunc, inputs: Sequence[Value], frame: Value) -> Value:
+    """A function of each column, and of a number or of the number that stands beside it."""
+    import pandas as pd
+
+    if any(np.ndim(x) > 1 for x in inputs if x is not frame):
+        raise NoRule(f"numpy.{ufunc.__name__} has a derivative rule for a frame and a row of numbers: take a column")
+    columns = [
+        on_table(ufunc, [frame.iloc[:, place] if x is frame else x[place] if np.ndim(x) else x for x in inputs])
+        for place in range(len(frame.columns))
+    ]
+    found = pd.concat(columns, axis=1)
+    found.columns = frame.columns
+    return found
