@@ -1,5 +1,7 @@
 """Sums and means over windows and groups of pandas and xarray, and quantities with units, under derivatives."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -56,6 +58,119 @@ def test_the_index_and_the_name_are_pandas():
         return mean.iloc[-1] + groups["a"]
 
     np.testing.assert_allclose(grad(f)(X), [1, 1, 0, 1 / 3, 4 / 3, 1 / 3], rtol=1e-14)
+
+
+KEYS = {
+    "texts": np.array([*"aabbab"]), "numbers": np.array([2, 1, 2, 3, 1, 1]),
+    "a gap": np.array([*"aab", None, *"ab"], object), "categories": pd.Categorical([*"aabbab"], categories=[*"cba"]),
+}  # fmt: skip
+WINDOWS = {
+    "rolling": lambda g: g.rolling(2), "fewer": lambda g: g.rolling(2, min_periods=1),
+    "expanding": lambda g: g.expanding(), "centred": lambda g: g.rolling(3, center=True),
+    "closed": lambda g: g.rolling(2, closed="left"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("windows", WINDOWS)
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("options", [{}, {"sort": False}, {"dropna": False}, {"observed": True}])
+def test_windows_of_groups(windows, keys, options):
+    """The windows went over the rows as they stand: a wrong sum, and a wrong derivative of it."""
+    for how in ("sum", "mean"):
+        def series(x, how=how):
+            return getattr(WINDOWS[windows](pd.Series(x, name="a").groupby(KEYS[keys], **options)), how)()
+
+        expected, step = series(X), 1e-6
+        slope = ((series(X + step * X[::-1]) - series(X - step * X[::-1])) / (2 * step)).to_numpy()
+        value, tangent = effgrad.jvp(lambda x, series=series: series(x).to_numpy(), (X,), (X[::-1],))
+        np.testing.assert_allclose(value, expected, rtol=1e-14)
+        np.testing.assert_allclose(np.where(np.isnan(value), np.nan, tangent), slope, rtol=1e-6)
+        labels = []
+        grad(lambda x, series=series, labels=labels: (labels.append(series(x)), np.sum(x))[1])(X)
+        assert labels[0].index.equals(expected.index) and labels[0].name == "a"
+
+
+FUNCTIONS = {
+    "np.sum": np.sum, "np.exp": np.exp, "centred": lambda s: s - s.mean(), "scaled": lambda s: s / np.sum(s) ** 2,
+    "text": "cumsum", "list": [np.sum, np.sqrt, "cumprod"], "dictionary": {"x": np.max, "y": np.sin},
+    "of the math module": lambda v: math.sin(v) if v > 2.05 else v**3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["Series", "DataFrame"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_transforms(kind, name):
+    """pandas asks a function for each number first, and on any error for the whole: on effgrad's too.
+
+    Some broke off with "Function did not transform", and others computed with the whole where pandas does with each.
+    """
+    def f(x):
+        table = pd.Series(x) if kind == "Series" else pd.DataFrame({"x": x, "y": x[::-1] * 2.0})
+        table = table.transform(FUNCTIONS[name])
+        return table.sum() if isinstance(table, pd.Series) else sum(table.iloc[:, i].sum() * (i + 1) for i in range(2))
+
+    try:
+        expected = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(6)]
+    except (ValueError, TypeError):  # pandas' own
+        return
+    try:
+        found = grad(f)(X)
+    except effgrad.EffgradError:
+        assert kind == "DataFrame" and name == "list"
+        return
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)
+
+
+LABELS = pd.Index([5, 4, 3, 2, 1, 0])
+BESIDE_LABELS = {
+    "a Series and a number": lambda x, s, d: s(x) - x[0], "a number and a Series": lambda x, s, d: x[0] / s(x),
+    "centred": lambda x, s, d: s(x) - s(x).mean(), "a power": lambda x, s, d: x[1] ** s(x),
+    "an array": lambda x, s, d: x * s(x[::-1]) + s(X) * x, "plain, by a number": lambda x, s, d: x[0] * s(X),
+    "a method": lambda x, s, d: s(x).add(x[0]),
+    "a function": lambda x, s, d: np.multiply(x[0], s(X)), "the larger": lambda x, s, d: np.maximum(s(x), x[1]),
+    "a frame": lambda x, s, d: d(x, X) * x[0], "a plain frame": lambda x, s, d: x[0] - d(X, X),
+    "a frame and a row": lambda x, s, d: d(X, X) * x[:2],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE_LABELS)
+def test_tables_beside_traced_values(name, run):
+    """A traced value on the left of a table made an array of it, whose labels no later operator could match."""
+    def table(x):
+        return BESIDE_LABELS[name](x, lambda x: pd.Series(x, LABELS, name="a"), lambda *columns: pd.DataFrame(
+            dict(zip("ab", columns, strict=True)), LABELS
+        ))  # fmt: skip
+
+    def f(x):
+        found = table(x)
+        assert type(found) is type(expected) and found.index.equals(LABELS)
+        columns = [found] if found.ndim == 1 else [found[name] for name in found.columns]
+        return sum(np.sum(np.sin(column.to_numpy()) * np.arange(6.0)) for column in columns)
+
+    expected = table(X)
+    step = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(6)]
+    np.testing.assert_allclose(run(grad)(f)(X), step, rtol=1e-6, atol=1e-7)
+
+
+def test_a_comparison_of_a_table_with_a_traced_number():
+    def f(x):
+        series = pd.Series(x)
+        return np.sum(series.where(series > x[1], x[0] * series).to_numpy() ** 2)
+
+    step = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(6)]
+    np.testing.assert_allclose(grad(f)(X), step, rtol=1e-6)
+
+
+def test_labels_are_matched_or_the_operator_is_refused():
+    """The product of a traced number and one table was multiplied with another table place by place."""
+    other = pd.Series(X, LABELS)
+    for f in (lambda x: (pd.Series(X) - x[0]) * other, lambda x: (x * pd.Series(X)) * other):
+        with pytest.raises(effgrad.Detached):
+            grad(lambda x, f=f: np.sum(f(x)))(X)
+    a, b = xr.DataArray(X, dims="t", coords={"t": np.arange(6)}), xr.DataArray(X, dims="t", coords={"t": LABELS})
+    expected = np.sum(X * X[::-1])
+    np.testing.assert_allclose(grad(lambda x: np.sum(((x[0] * a) * b).data))(X)[0], expected, rtol=1e-14)
+    np.testing.assert_allclose(grad(lambda x: np.sum((x[0] * xr.Dataset({"a": a}))["a"].data))(X)[0], np.sum(X))
 
 
 @pytest.mark.parametrize(

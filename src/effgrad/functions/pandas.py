@@ -7,6 +7,7 @@ which rows they consist of is pandas' answer, and their sums are a product with 
 
 import numpy as np
 import pandas as pd
+from pandas.core.apply import Apply
 from pandas.core.base import IndexOpsMixin
 from pandas.core.generic import NDFrame
 from pandas.core.groupby.groupby import GroupBy
@@ -14,7 +15,7 @@ from pandas.core.window.expanding import Expanding
 from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
 
 from effgrad.arrays.value import Tracer, plain
-from effgrad.errors import NoRule
+from effgrad.errors import EffgradError, NoRule
 from effgrad.functions.scipy.sparse_elements import product
 from effgrad.functions.scipy.tables import Method
 from effgrad.vocabulary import Value
@@ -60,15 +61,29 @@ def _window(mean: bool) -> Value:
             raise NoRule("pandas' rolling sums have a derivative rule without step, win_type and engine")
         values, indexer = _series(self.obj), self._get_window_indexer()
         least = indexer.window_size if self.min_periods is None else self.min_periods
-        count = len(self.obj)
+        index, name = self.obj.index, self.obj.name
+        if hasattr(self, "_grouper"):  # windows of groups, whose rows are those of one group after another
+            values = values[np.concatenate([np.zeros(0, int), *self._grouper.indices.values()])]
+            index = _index_of_windows(self)
+        count = len(index)
         start, end = indexer.get_window_bounds(count, least, self.center, self.closed, self.step)
         lengths = np.maximum(end - start, 0)
         rows = np.repeat(np.arange(count), lengths)
         columns = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
         result = _result(*_summed(values, rows, columns, count), least, mean)
-        return pd.Series(result, index=self.obj.index, name=self.obj.name)
+        return pd.Series(result, index=index, name=name)
 
     return Method(rule, _holds)
+
+
+def _index_of_windows(windows: Value) -> Value:
+    """The index of the results of windows of groups, which pandas makes for plain numbers."""
+    column = pd.Series(np.zeros(len(windows.obj)), index=windows.obj.index, name=windows.obj.name)
+    options = {name: getattr(windows, name) for name in windows._attributes}
+    result = type(windows)(column, **options, _as_index=windows._as_index).sum()
+    if not isinstance(result, pd.Series):
+        raise NoRule("pandas' windows of groups have a derivative rule with as_index=True")
+    return result.index
 
 
 def _group(mean: bool) -> Value:
@@ -99,6 +114,41 @@ def _diff(self: Value, periods: int = 1) -> Value:
     return pd.Series(values, index=self.index, name=self.name)
 
 
+def _mapped(self: Value, mapper: Value, na_action: Value = None, **_: Value) -> Value:
+    """The values of a function at each number; `Series.map` and `Series.apply` call it."""
+    if not callable(mapper):
+        raise NoRule("pandas' map has a derivative rule for functions: index a table of numbers by whole numbers")
+    missing = np.isnan(plain(self._values)) if na_action == "ignore" else np.zeros(len(self), bool)
+    found = [x if skipped else mapper(x) for x, skipped in zip(self._values, missing, strict=True)]
+    if any(np.ndim(y) for y in found):
+        raise NoRule("pandas' map and apply have a derivative rule for functions of a number that return a number")
+    return np.stack(found) if found else np.zeros(0)
+
+
+def _transformed(self: Value, func: Value) -> Value:
+    """A transform by a function of each number or, where it fails for those, of the whole: pandas asks in this order.
+
+    An error of effgrad is no such failure. Numbers are asked for as plain ones, which have no methods of arrays.
+    """
+    if isinstance(func, str):
+        return self._apply_str(self.obj, func, *self.args, **self.kwargs)
+    each = isinstance(self.obj, pd.Series) and not isinstance(func, np.ufunc)
+    values = plain(self.obj._values) if each else ()
+    if isinstance(values, Tracer):
+        raise NoRule("pandas' transform depends on values that a compiled program or a batch does not know yet")
+    try:
+        for x in np.asarray(values).tolist():
+            func(x, *self.args, **self.kwargs)
+        return self.obj.apply(func, args=self.args, **self.kwargs)
+    except EffgradError:
+        raise
+    except Exception:  # as pandas does
+        return func(self.obj, *self.args, **self.kwargs)
+
+
+_transformed.runs_python = True  # type: ignore[attr-defined]
+
+
 def _of_plain(name: str) -> Method:
     """A method whose result is ranks, counts or truth values, which change in steps: of the plain values."""
 
@@ -122,6 +172,8 @@ RULES: list[tuple[Value, str, Value]] = [
     *((owner, name, _window(name == "mean"))
       for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
     *((GroupBy, name, _group(name == "mean")) for name in ("sum", "mean")),
+    (IndexOpsMixin, "_map_values", Method(_mapped, _traced)),
+    (Apply, "transform_str_or_callable", Method(_transformed, lambda self: _any_traced(self.obj))),
     (pd.Series, "dropna", Method(_dropna, _traced)), (pd.Series, "diff", Method(_diff, _traced)),
     *((owner, name, _of_plain(name))
       for owner, name in (
