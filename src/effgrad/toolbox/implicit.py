@@ -58,6 +58,8 @@ LARGE = 1500
 SINGULAR = 1e-13
 # How far polishing may move a solution, relative to its size.
 NEAR = 1e-2
+# A Newton step by which a solver's own step counts as exact, relative to it.
+EXACT = 1e-10
 # The most Newton steps of polishing.
 STEPS = 20
 
@@ -214,6 +216,18 @@ def polished(
     return point
 
 
+def polished_step(f: Function, z: Value, name: str, inverse_of: Callable[[Value], Solve]) -> tuple[Value, Solve]:
+    """The root near `z` of the equation of a solver's step, and the solver of linear systems with its Jacobian there.
+
+    Mostly `z` is exact enough, and then it is the root, and one Jacobian serves for both.
+    """
+    inverse = inverse_of(z)
+    if np.linalg.norm(inverse(f(z))) <= EXACT * np.linalg.norm(z):
+        return z, inverse
+    point = polished(f, z, name, 1.0, inverse_of)
+    return point, inverse_of(point)
+
+
 def _check_isolated(turned: Value, name: str) -> None:
     """Whether the Jacobian is nearly the same a little beside the solution: at a double root it is not.
 
@@ -261,10 +275,14 @@ def inverted(matrix: Value, name: str) -> Value:
     with np.errstate(all="ignore"):
         scale = np.max(np.abs(matrix), axis=1, keepdims=True, initial=0.0)
         scaled = matrix / np.where(scale == 0, 1.0, scale)
-        if np.any(scale == 0) or np.linalg.cond(scaled) > 1 / SINGULAR:
+        try:
+            inverse: Value = np.linalg.inv(scaled)
+        except np.linalg.LinAlgError:
+            inverse = np.full(matrix.shape, np.inf)
+        # The condition number in Frobenius' norm, which is that in the usual one up to a factor of the size.
+        if np.any(scale == 0) or not np.linalg.norm(scaled) * np.linalg.norm(inverse) <= len(matrix) / SINGULAR:
             raise _singular(name, "the Jacobian of the equations is singular there")
-        inverse: Value = np.linalg.inv(scaled) / scale.T
-    return inverse
+    return inverse / scale.T
 
 
 def _singular(name: str, reason: str) -> NotDifferentiable:

@@ -17,7 +17,7 @@ from scipy.integrate import BDF, DOP853, RK23, RK45, Radau
 
 from effgrad.arrays.reach import np
 from effgrad.toolbox.frozen import number
-from effgrad.toolbox.implicit import corrected, inverted, polished
+from effgrad.toolbox.implicit import corrected, inverted, polished_step
 from effgrad.toolbox.slopes import Slope
 from effgrad.vocabulary import Function, Value
 
@@ -146,8 +146,8 @@ class Implicit:
             inverse = inverted(np.eye(3 * n) - length * np.reshape(coupled, (3 * n, 3 * n)), name)
             return lambda b: inverse @ b
 
-        point = polished(lambda z: residual(z, slope, start, state, length), chosen, name, 1.0, solver)
-        moved = corrected(lambda z: residual(z, f, t, y, h), chosen, point, solver(point))
+        point, solve = polished_step(lambda z: residual(z, slope, start, state, length), chosen, name, solver)
+        moved = corrected(lambda z: residual(z, f, t, y, h), chosen, point, solve)
         changes = np.reshape(moved, (3, n))
         matrix = np.matmul(np.transpose(changes), INTERPOLATION)
         return Step(t, h, y + changes[2], lambda x: _shifted(y, _polynomial(matrix, x), x))
@@ -184,8 +184,8 @@ class BackwardDifferences:
             return lambda b: inverse @ b
 
         start = end - predicted
-        point = polished(lambda change: _defect(change, slope, *plain), start, name, 1.0, solver)
-        change = corrected(lambda change: _defect(change, f, *equation), start, point, solver(point))
+        point, solve = polished_step(lambda change: _defect(change, slope, *plain), start, name, solver)
+        change = corrected(lambda change: _defect(change, f, *equation), start, point, solve)
         differences = _updated(known, change)[: next_order + 1]
         return Step(t, h, differences[0], lambda x: _backward(differences, x), differences)
 
