@@ -553,3 +553,37 @@ def test_series(name):
 def test_other_series_are_refused(bad):
     with pytest.raises(NoRule, match="nsum has a derivative rule for one sum from a finite number"):
         grad(bad)(2.0)
+
+
+@pytest.mark.parametrize("choice", ["solution", "steps"])
+@pytest.mark.parametrize("method", ["RK45", "Radau", "BDF"])
+def test_an_interval_of_no_length(choice, method):
+    """Its ends still move the state; there was an IndexError."""
+
+    def last(p, **options):
+        result = si.solve_ivp(
+            lambda t, y: -p[0] * y * np.cos(t) + t * p[0], (p[2], p[3]), p[1:2], dense_output=True, **options
+        )
+        return np.concatenate([result.y[:, -1], result.sol(p[3])])
+
+    p, along = np.array([0.7, 1.3, 0.4, 0.4]), np.array([0.3, -0.2, 0.5, -0.7])
+    with differential.definition(choice):
+        first = jacobian(lambda p: last(p, method=method))
+        np.testing.assert_allclose(first(p), differences(lambda p: last(p, **TIGHT), p), atol=1e-9)
+        second = jvp(lambda p: first(p) @ along, (p,), (along,))[1]
+    slope = (last(p + 1e-3 * along, **TIGHT) - 2 * last(p, **TIGHT) + last(p - 1e-3 * along, **TIGHT)) / 1e-6
+    np.testing.assert_allclose(second, slope, atol=1e-5)
+
+
+@pytest.mark.parametrize("choice", ["solution", "steps"])
+def test_events_without_times(choice):
+    """SciPy's states are an empty list then: "'list' object has no attribute 'size'"."""
+
+    def when(k):
+        half = lambda t, y: y[0] - 0.5  # noqa: E731
+        return si.solve_ivp(
+            lambda t, y: -k * y, (0.0, 3.0), [1.0], t_eval=[], events=half, rtol=1e-10, atol=1e-12
+        ).t_events[0][0]
+
+    with differential.definition(choice):
+        assert grad(when)(0.9) == pytest.approx(-np.log(2) / 0.81, rel=1e-7)

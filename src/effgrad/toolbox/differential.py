@@ -265,7 +265,8 @@ def _path(
 ) -> Trajectory:
     if call.choice == "steps":
         return own_steps(problem, method, until, plain_tree(options))
-    sizes = np.max(np.abs(values), axis=1, initial=0.0) if values.size else np.abs(number(problem.y))
+    # Without times to evaluate at, SciPy's states are an empty list.
+    sizes = np.max(np.abs(values), axis=1, initial=0.0) if np.size(values) else np.abs(number(problem.y))
     path = trajectory(problem, until, sizes + 1e-3 * np.max(sizes, initial=1e-3))
     refuse_moving_switches(path.slope, path, problem.name)
     return path

@@ -243,7 +243,12 @@ class Grid(NamedTuple):
 def chosen_steps(
     kind: Kind, f: Function, start: float, y: Value, end: float, done: Callable[[float], bool], **options: Value
 ) -> Grid | None:
-    """The steps that a method of SciPy takes on plain numbers until `done`; None if it fails."""
+    """The steps that a method of SciPy takes on plain numbers until `done`; None if it fails.
+
+    In an interval of no length there is one, by which its state still follows both ends.
+    """
+    if start == end:
+        return Grid(DOP853, [start, end], [None])
     solver = kind(f, start, y, end, **options)
     grid = Grid(kind, [start], [])
     while solver.status == "running" and not done(grid.times[-1]):
@@ -300,6 +305,10 @@ class Trajectory:
 
     def at(self, t: Value, plain_t: Value) -> Value:
         """The states at some times, as columns; `plain_t` are their plain values."""
+        if self.grid.times[0] == self.grid.times[-1]:  # there are no parts of a step of no length
+            if np.ndim(plain_t) == 0:
+                return self.by_a_step(t, plain_t)
+            return np.stack([self.by_a_step(t[i], plain_t[i]) for i in range(len(plain_t))], axis=1)
         place = self._places(plain_t)
         if np.ndim(plain_t) == 0:
             return self.steps[int(place)].at(t)

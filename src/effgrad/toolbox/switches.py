@@ -41,7 +41,7 @@ def refuse_moving_switches(slope: Slope, path: Trajectory, name: str) -> None:
     """Raise `NoRule` if the derivative that is asked for has jumps, which the steps of a path do not show."""
     end = path.end
     second = isinstance(end, Tracer) and (depends(end.primal) or getattr(end.owner, "order", 1) > 1)
-    steps = list(itertools.pairwise(_points(path)))
+    steps = [(p, q) for p, q in itertools.pairwise(_points(path)) if p.t != q.t]
     longest = max([abs(stop.t - start.t) for start, stop in steps], default=0.0)
     size = max([_largest(stop.y - start.y) / abs(stop.t - start.t) for start, stop in steps], default=0.0)
     for start, stop in [(p, q) for p, q in steps if abs(q.t - p.t) < SHORT * longest]:
