@@ -5,10 +5,12 @@ A program is run plain on changed elements, so the oracle is SciPy and extrapola
 
 import numpy as np
 import pytest
+import scipy.integrate as si
+import scipy.optimize as so
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
-from effgrad import NoRule, compile, grad, hvp, jvp, vmap
+from effgrad import NoRule, compile, grad, hvp, jacobian, jvp, vmap
 
 RNG = np.random.default_rng(0)
 N = 5
@@ -241,3 +243,32 @@ def test_every_format_alone(kind):
 def test_a_form_without_a_rule_is_refused_with_what_to_write(f, said):
     with pytest.raises(NoRule, match=said):
         jvp(lambda v: f(v) or v, (V,), (T,))
+
+
+GIVEN = {
+    "solve_ivp": lambda p: si.solve_ivp(
+        lambda t, y: -p * y, (0.0, 1.0), np.ones(3), method="BDF", jac=lambda t, y: sp.diags([-p], [0]).tocsc(),
+        rtol=1e-9, atol=1e-11,
+    ).y[:, -1],
+    "least_squares": lambda p: so.least_squares(
+        lambda x: p * x**3 - 1, np.ones(3), jac=lambda x: sp.diags([3 * p * x**2], [0]).tocsr(), xtol=1e-14, ftol=1e-14,
+        gtol=1e-14,
+    ).x,
+    "minimize": lambda p: so.minimize(
+        lambda x: np.sum((x - p) ** 4 + (x - 1) ** 2), np.ones(3), jac=lambda x: 4 * (x - p) ** 3 + 2 * (x - 1),
+        hess=lambda x: sp.diags([12 * (x - p) ** 2 + 2], [0]).tocsr(), method="trust-constr",
+        options={"gtol": 1e-12, "xtol": 1e-12},
+    ).x,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", GIVEN)
+def test_sparse_jacobians_that_follow_parameters_are_given_to_solvers(name):
+    """They were refused for their shape, and a compiled program was no valid Python."""
+    p = np.array([0.7, 1.3, 0.4])
+    expected = np.stack([(GIVEN[name](p + e) - GIVEN[name](p - e)) / 2e-3 for e in 1e-3 * np.eye(3)], axis=1)
+    found = jacobian(GIVEN[name])
+    np.testing.assert_allclose(found(p), expected, rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(compile(found)(p), found(p), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(vmap(found)(np.stack([p, p]))[1], found(p), rtol=1e-9, atol=1e-12)

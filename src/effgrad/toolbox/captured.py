@@ -32,6 +32,8 @@ from effgrad.vocabulary import Function, Tree, Value
 
 # The results of so many calls of a solver are kept, for the derivatives that ask for them again.
 KEPT = 256
+# The most elements of a sparse Jacobian that is made an array.
+LARGEST = 4_000_000
 # Arguments of SciPy's functions that are called for what they do, or that say how to compute.
 LEFT = frozenset(("callback", "method", "full_output", "disp"))
 
@@ -250,7 +252,7 @@ class Captured:
             given = [stage.variable(value) if is_dynamic(value) else value for value in map(example, leaves)]
             args, kwargs = optree.tree_unflatten(tree, given)
             outputs, structure = optree.tree_flatten(self.read(*args, **kwargs))
-            kept = [stage.argument(gathered(leaf)) for leaf in outputs]
+            kept = [stage.argument(gathered(_dense(leaf))) for leaf in outputs]
         places = [self.closure.place(value) for value, _ in stage.lifted.values()]
         lifted = [inside.shadow for _, inside in stage.lifted.values()]
         graph = Graph([*lifted, *stage.inputs], stage.nodes, kept, structure)
@@ -258,6 +260,15 @@ class Captured:
         unguarded = graph.with_nodes([node for node in graph if node.primitive is not GUARD], graph.outputs)
         made = Program(unguarded, executable(graph), guarded, places)
         return Path(graph, made.outputs, time.perf_counter() - start)
+
+
+def _dense(leaf: Value) -> Value:
+    """A sparse Jacobian as an array, which solvers take as well: a sparse matrix is no value of a staged program."""
+    if not hasattr(leaf, "tocsr"):
+        return leaf
+    if np.prod(leaf.shape) > LARGEST:
+        raise NotCaptured
+    return leaf.toarray()
 
 
 def _type(leaf: Value) -> Any:

@@ -14,6 +14,8 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.traced import Mutable, Traced
 from effgrad.arrays.value import Tracer, depends, listed, perform, plain
 from effgrad.errors import NotDifferentiable
+from effgrad.functions.scipy import sparse_elements
+from effgrad.functions.scipy.sparse_value import TracedSparse
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.modes.batched import Batch
 from effgrad.modes.evaluate import Evaluate
@@ -154,7 +156,7 @@ class Observed:
                 given = [activation.variable(x) if isinstance(x, np.ndarray) else x for x in args]
                 return plain_tree(self.f(*given, *self.args), activation)
         result = self.f(*args, *self.args)
-        if any(map(depends, flatten(result)[0])):
+        if any(depends(leaf) or type(leaf) is TracedSparse for leaf in flatten(result)[0]):
             self.traced = True
         return plain_tree(result)
 
@@ -162,7 +164,21 @@ class Observed:
 def plain_tree(tree: Value, activation: Frozen | None = None) -> Value:
     """A pytree of results with plain leaves."""
     leaves, structure = flatten(tree)
-    return structure.unflatten([number(leaf if activation is None else activation.primal(leaf)) for leaf in leaves])
+
+    def plain_leaf(leaf: Value) -> Value:
+        if type(leaf) is TracedSparse:  # a sparse matrix, as of a Jacobian that the user gives
+            return _plain_sparse(leaf, plain_leaf)
+        return number(leaf if activation is None else activation.primal(leaf))
+
+    return structure.unflatten([plain_leaf(leaf) for leaf in leaves])
+
+
+def _plain_sparse(matrix: TracedSparse, of: Function) -> Value:
+    """SciPy's matrix of the numbers that a function makes of the values."""
+    stored = matrix.stored()
+    coo = stored.places.tocoo()
+    values = sparse_elements.gathered(coo.data, np.asarray(of(stored.values)))
+    return type(coo)((values, sparse_elements.coordinates(coo)), shape=matrix.shape).asformat(matrix.format)
 
 
 def jacobian_at(f: Function, x: Value) -> Value:
