@@ -162,8 +162,8 @@ def own_steps(problem: Problem, method: Value, until: float, options: dict[str, 
     if kind not in METHODS:
         raise NoRule(
             f"{problem.name}: the steps of the method {method} have no derivative rule (those of LSODA are taken by "
-            f"compiled code that keeps its formulas to itself); use {', '.join(names)}, or the derivative of the "
-            "solution: effgrad.differential.definition('solution')"
+            f"compiled code); use {', '.join(names)}, or the derivative of the solution: "
+            "effgrad.differential.definition('solution')"
         )
     start, end = float(number(problem.start)), float(number(problem.end))
     sign = 1.0 if end >= start else -1.0
