@@ -115,7 +115,7 @@ PROGRAMS = [
     ("an integral", "import scipy.integrate\nscipy.integrate.quad(lambda t: np.exp(-x * t), 0, 1)[0]", ""),
     ("a sparse matrix", "import scipy.sparse as sp\nsp.diags([np.array([x, 1.0])], [0]).tocsc().sum()", ""),
     ("a distribution", "import scipy.stats\nscipy.stats.norm(0, x).logpdf(1.0)", ""),
-    ("`statistics.mean`", "import statistics\nstatistics.mean([x, 2 * x])", "`np.mean`"),
+    ("`statistics.mean`", "import statistics\nstatistics.mean([x, 2 * x])", ""),
     ("`pandas` columns", "import pandas as pd\npd.Series(np.array([x, 2 * x])).sum()", ""),
     ("a pickle, `json`", "import json\njson.loads(json.dumps([x]))[0]", "pass the value itself"),
 ]

@@ -130,8 +130,6 @@ REFUSED = {
     "pickle": (lambda x: pickle.loads(pickle.dumps(x))[0], r"pickle\.dumps takes plain numbers"),
     "json": (lambda x: json.dumps(x[0]), r"json\.dumps takes plain numbers"),
     "json of a list": (lambda x: json.dumps({"a": x.tolist()}), r"json\.dumps takes plain numbers"),
-    "statistics.mean": (lambda x: statistics.mean(x), r"statistics\.mean takes plain numbers.*np\.mean"),
-    "statistics.stdev": (lambda x: statistics.stdev(list(x)), r"statistics\.stdev takes plain numbers"),
     "Fraction": (lambda x: fractions.Fraction(x[0]) * x[0], r"no as_integer_ratio"),
     "Decimal": (lambda x: decimal.Decimal(x[0]), r"takes plain numbers"),
     "timedelta": (lambda x: datetime.timedelta(seconds=x[0]).total_seconds(), r"takes plain numbers"),

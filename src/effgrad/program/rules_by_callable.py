@@ -38,7 +38,7 @@ FIRST: list[Reached] = [
     *((scipy.special, name, rule) for name, rule in [*special.RULES.items(), *bessel.RULES.items()]),
     *python.RULES,
 ]
-MODULES = {"pandas": "effgrad.functions.pandas"} | {
+MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.functions.samples"} | {
     f"scipy.{name}": f"effgrad.functions.scipy.{rules}"
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats",
@@ -116,7 +116,7 @@ class Rules:
 
     def import_for(self, module: str | None) -> None:
         """Import the rules of the module that a callable comes from."""
-        known = isinstance(module, str) and module.startswith(("scipy", "numpy.random", "pandas"))
+        known = isinstance(module, str) and module.startswith(("scipy", "numpy.random", "pandas", "statistics"))
         if not self.awaited or not known:
             return
         with self.lock:

@@ -17,6 +17,7 @@ from effgrad.api import grad
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends, traced_inside
 from effgrad.errors import NotDifferentiable
+from effgrad.functions.scipy.tables import constant
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Observed, frozen, gathered, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import polished, stationary
@@ -322,6 +323,7 @@ def _constants(call: Call, parts: Value) -> list[Value]:
 
 
 RULES: list[tuple[Value, str, Value]] = [
+    (scipy.optimize, "linear_sum_assignment", constant(scipy.optimize.linear_sum_assignment)),
     (scipy.optimize, "minimize", _minimize),
     (scipy.optimize, "minimize_scalar", _minimize_scalar),
     (scipy.optimize, "basinhopping", _global(scipy.optimize.basinhopping, bounded=False)),
