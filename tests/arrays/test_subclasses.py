@@ -183,6 +183,44 @@ def test_what_a_class_says_of_its_operators_and_methods(name):
     np.testing.assert_allclose(vmap(f)(np.stack([x, x + 1])), [f(x), f(x + 1)], rtol=1e-12)
 
 
+class Scaled(np.ndarray):
+    """Its augmented assignments are made in the memory of a plain view, as those of masked arrays are."""
+
+    def __imul__(self, other):
+        np.ndarray.view(self, np.ndarray).__imul__(other)
+        return self
+
+    def __ipow__(self, other):
+        np.ndarray.__ipow__(self, other)
+        return self
+
+
+def by_a_view(x):
+    a = x.copy().view(Scaled)
+    a *= 2.0
+    a *= x
+    a **= 2
+    a.view(np.ndarray).__isub__(x[0])
+    return np.sum(np.asarray(a) * x)
+
+
+def by_methods_of_an_array(x):
+    a = np.zeros((2, 2))
+    a[:] = x
+    a[0].__imul__(2.0)
+    a.T.__itruediv__(x)
+    np.ndarray.__iadd__(a, a)
+    np.ndarray.fill(a[1], x[0, 0])
+    np.ndarray.__setitem__(a, (0, 0), x[1, 1])
+    return np.sum(a * x)
+
+
+@pytest.mark.parametrize("f", [by_a_view, by_methods_of_an_array])
+def test_augmented_assignments_called_as_methods(f):
+    """Those to a view were lost, silently."""
+    agrees_with_differences(f, np.array([[0.8, 0.3], [0.4, 1.1]]), rtol=1e-5, atol=1e-7)
+
+
 def test_after_the_derivative_an_array_of_a_class_holds_plain_values():
     kept = []
 

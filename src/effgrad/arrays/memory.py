@@ -289,6 +289,10 @@ def copied(array: Value) -> Value:
     return None if array is None else array.copy()
 
 
+def flat(value: Value) -> Value:
+    return value if ndim_of(value) == 1 else np.ravel(value)
+
+
 def _elements(value: Value, elements: Value, shape: Shape) -> Value:
     """Some elements of a written value, by their number in the region that it was written to."""
     size = size_of(value)
@@ -298,7 +302,7 @@ def _elements(value: Value, elements: Value, shape: Shape) -> Value:
         return value if shape == () else np.broadcast_to(value, shape)
     if np.size(elements) == size and np.array_equal(np.ravel(elements), np.arange(size)):
         return value if shape_of(value) == shape else np.reshape(value, shape)
-    return np.ravel(value)[elements]
+    return flat(value)[elements]
 
 
 class Half:

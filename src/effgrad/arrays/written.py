@@ -20,7 +20,7 @@ from effgrad import forks
 from effgrad.arrays.layout import has_field, memory_at
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
-from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock
+from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock, flat
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, plain, plain_tree
@@ -231,7 +231,7 @@ class Memory:
         """An array of ours that is read and written through this memory, for functions that write in place."""
         at, half = self.place(array)
         result: Value = Mutable(OUTERMOST, None, None)
-        path = () if self.storage.addresses is at else (lambda value: value[at],)
+        path = () if self.storage.addresses is at else (lambda value: flat(value)[at],)
         Handle(self.storage, path if half is None else (*path, half), at, version=-1, half=half).attach(result)
         return result
 

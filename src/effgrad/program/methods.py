@@ -49,8 +49,9 @@ def with_out(array: Object, name: str, method: Function) -> Object:
 
 def array_method(array: Object, f: Function, *args: Object, **kwargs: Object) -> Object:
     """A method of a plain array, of what it and the arguments hold."""
-    if f.__name__ == "__setitem__" and len(args) == 2:
-        return vars(SOURCES.operations)["write_item"](args[1], array, args[0])
+    operation = OPERATIONS.get((f.__name__, len(args)))
+    if operation is not None:
+        return operation(array, *args)
     memory = None
     if memories:
         memory = memory_of(array)
@@ -67,6 +68,27 @@ def array_method(array: Object, f: Function, *args: Object, **kwargs: Object) ->
     if shown is not None and np.may_share_memory(shown, array):
         return shown
     return _by_value(name, shown, memory, array, args, kwargs)
+
+
+def _set_item(array: Object, key: Object, value: Object) -> None:
+    vars(SOURCES.operations)["write_item"](value, array, key)
+
+
+def _augmented(name: str) -> Function:
+    """An augmented assignment to a plain view: the class of the array may have called it."""
+
+    def assign(array: Object, other: Object) -> Object:
+        vars(SOURCES.operations)[name](np.ndarray.view(array, np.ndarray), other)
+        return array
+
+    return assign
+
+
+# By name and number of arguments: what an operator does, called as a method.
+OPERATIONS = {("__setitem__", 2): _set_item} | {
+    (f"__i{name}__", 1): _augmented(f"i{name}") for name in (
+        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+}  # fmt: skip
 
 
 def of_array(f: Object, array: Object, *args: Object, **kwargs: Object) -> Object:
