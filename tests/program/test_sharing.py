@@ -7,6 +7,9 @@ what is seen.
 
 import numpy as np
 import pytest
+import scipy.fft
+import scipy.linalg
+import scipy.signal
 
 import effgrad
 from effgrad import compile, grad, value_and_grad
@@ -58,12 +61,22 @@ def first_array(result):
     return result if np.shape(result) and np.result_type(result) == np.float64 else None
 
 
-def programs(f, way, order):
+def array_in(order):
+    """A function that makes an array in an order of memory, by a write."""
+
+    def make(x):
+        a = np.zeros((3, 3), order=order)
+        a[...] = x.reshape(3, 3)
+        return a
+
+    return make
+
+
+def programs(f, way, make):
     """The array is written to and the result read, and the other way round."""
 
     def made(x):
-        a = np.zeros((3, 3), order=order)
-        a[...] = x.reshape(3, 3)
+        a = make(x)
         result = first_array(way(f, a))
         if result is None:
             raise TypeError("no array")
@@ -77,7 +90,7 @@ def programs(f, way, order):
     def through_the_result(x):
         a, result = made(x)
         result[...] = 0.5 * result + 0.1 * x[0]
-        return np.sum(np.sin(a) * WEIGHTS)
+        return np.sum(np.sin(a) * WEIGHTS.ravel()[: a.size].reshape(a.shape))
 
     return through_the_array, through_the_result
 
@@ -87,17 +100,45 @@ def programs(f, way, order):
 def test_results_share_memory_as_numpys_do(name):
     for way in WAYS.values():
         for order in "CF":
-            for program in programs(FUNCTIONS[name], way, order):
-                try:
-                    expected = program(X)
-                except Exception:  # NumPy's own, of whatever class: the function is not called like this
-                    continue
-                if np.isrealobj(expected):
-                    try:
-                        found = value_and_grad(program)(X)[0]
-                    except effgrad.EffgradError:
-                        continue
-                    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
+            check_sharing(FUNCTIONS[name], way, array_in(order))
+
+
+# Arrays that were computed and never written to, and ways that give the argument itself for some of them.
+COMPUTED = {
+    "vector": lambda x: x * 1.0, "number": lambda x: x[:1] * 1.0, "matrix of one": lambda x: x[:1, None] * 1.0,
+    "matrices of one": lambda x: x[:, None, None] * 1.0,
+}  # fmt: skip
+OF_COMPUTED = {name: WAYS[name] for name in ("a", "a, 0", "a, 1", "a, b", "a[:2]")} | {
+    "a, ()": lambda f, a: f(a, ()), "axis=()": lambda f, a: f(a, axis=()), "a, [1, 0]": lambda f, a: f(a, [1.0, 0.5]),
+}  # fmt: skip
+OF_SCIPY = {
+    "scipy.fft.fftn": scipy.fft.fftn, "scipy.linalg.det": lambda a: scipy.linalg.det(a),
+    "scipy.linalg.fractional_matrix_power": scipy.linalg.fractional_matrix_power,
+    "scipy.signal.deconvolve": scipy.signal.deconvolve,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS, *OF_SCIPY} - {"ndarray.base"}))
+def test_results_share_memory_of_computed_arrays_as_numpys_do(name):
+    """`np.trim_zeros` of a computed vector was a copy of it, and so was `np.fft.fftn` along no axes."""
+    for way in OF_COMPUTED.values():
+        for make in COMPUTED.values():
+            check_sharing((FUNCTIONS | OF_SCIPY)[name], way, make)
+
+
+def check_sharing(f, way, make):
+    for program in programs(f, way, make):
+        try:
+            expected = program(X)
+        except Exception:  # NumPy's own, of whatever class: the function is not called like this
+            continue
+        if np.isrealobj(expected):
+            try:
+                found = value_and_grad(program)(X)[0]
+            except effgrad.EffgradError:
+                continue
+            np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-12)
 
 
 LAID_OUT = {

@@ -31,7 +31,7 @@ def as_computed(original: Function, definition: Function) -> Function:
             derived = _defined(original, definition, args, kwargs)
             return with_dtypes(original, args, kwargs, derived) if _in_single(args, kwargs) else derived
         values, options = plain_tree(args), plain_tree(kwargs)
-        if _overwrites(original):
+        if _overwrites(original, args, kwargs):
             values, options = copied(values), copied(options)
         value = outside(functools.partial(original, *values, **options))
         name = getattr(original, "__name__", "a function")
@@ -101,6 +101,8 @@ def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
     if isinstance(derived, Tracer):
         if shape_of(derived) != np.shape(value):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another shape")
+        if _is_same_memory(plain(derived), value):
+            return derived  # the argument, or a view of it
         if not agree(plain(derived), value):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another value")
         return given(derived, value)
@@ -117,6 +119,11 @@ def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
     return value
 
 
+def _is_same_memory(derived: Value, value: Value) -> bool:
+    arrays = isinstance(derived, np.ndarray) and isinstance(value, np.ndarray) and np.may_share_memory(derived, value)
+    return bool(arrays and derived.strides == value.strides and derived.ctypes.data == value.ctypes.data)
+
+
 def agree(derived: Value, value: Value) -> bool:
     """Whether a definition has the value of the function, but for what rounding may do to either."""
     derived, value = np.asarray(derived), np.asarray(value)
@@ -127,10 +134,18 @@ def agree(derived: Value, value: Value) -> bool:
     return bool(np.all(np.abs(derived - value) <= eps**0.25 * scale + 1e3 * eps))
 
 
+def _overwrites(function: Function, args: Tree, kwargs: Tree) -> bool:
+    """Whether a function is told to write to its arguments."""
+    places = _overwriting(function).items()
+    told = [args[place] if place < len(args) else kwargs.get(name, False) for name, place in places]
+    return any(isinstance(option, np.ndarray) or option for option in told)
+
+
 @functools.cache
-def _overwrites(function: Function) -> bool:
-    """Whether a function may be told to write to its arguments."""
+def _overwriting(function: Function) -> dict[str, int]:
+    """The options of a function to write to its arguments, and their places."""
     try:
-        return any(name.startswith("overwrite") for name in inspect.signature(function).parameters)
+        names = inspect.signature(function).parameters
     except ValueError:
-        return False
+        return {}
+    return {name: place for place, name in enumerate(names) if name.startswith("overwrite")}

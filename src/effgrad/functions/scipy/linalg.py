@@ -20,6 +20,11 @@ from effgrad.primitives.product import mT
 from effgrad.primitives.triangular import triangle, triangular
 from effgrad.vocabulary import Axis, Cotangent, Option, Reached, Tangent, Value
 
+
+def _det(a: Value) -> Value:
+    return a[..., 0, 0] if shape_of(a)[-2:] == (1, 1) else np.linalg.det(a)
+
+
 # Triangular systems.
 
 
@@ -314,7 +319,7 @@ def _procrustes(A: Value, B: Value) -> Value:
 RULES: list[Reached] = rules_of(scipy.linalg, {
     **matrix_functions.RULES, **schur.RULES, **banded.RULES, **special_matrices.RULES,
     "cholesky": _cholesky, "cho_factor": _cho_factor, "cho_solve": _cho_solve, "solve": _solve, "inv": _inv,
-    "det": lambda a: np.linalg.det(a), "solve_triangular": _solve_triangular, "lu": over_batches(_lu, 2),
+    "det": _det, "solve_triangular": _solve_triangular, "lu": over_batches(_lu, 2),
     "lu_factor": over_batches(_lu_factor, 2), "lu_solve": _lu_solve,
     "solve_continuous_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q),
     "solve_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q), "solve_discrete_lyapunov": _discrete_lyapunov,
