@@ -297,3 +297,35 @@ def test_logsumexp_of_a_large_value_without_weight():
     assert vjp(f, x)[0] == sp.logsumexp(x, b=[0.0, 1.0]) == 0.0
     np.testing.assert_array_equal(grad(f)(x), [0.0, 1.0])
     np.testing.assert_allclose(hessian(f)(x), np.zeros((2, 2)), atol=1e-15)
+
+
+TAKEN_OUT = {
+    "item": lambda x: x[0].item(), "item at a place": lambda x: x.item(-1), "item at places": lambda x: x.item((1,)),
+    "list": lambda x: x.tolist()[1], "float": lambda x: float(x[2]),
+}  # fmt: skip
+MEETINGS = {
+    "alone": lambda v: v, "a number": lambda v: v * 0.1, "singles": lambda v: v * np.ones(2, np.float32),
+    "doubles": lambda v: v * np.ones(2), "a single": lambda v: v + np.float32(0.3), "a function": np.sin,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("meeting", MEETINGS)
+@pytest.mark.parametrize("name", TAKEN_OUT)
+def test_numbers_of_arrays_are_pythons(name, meeting, dtype):
+    """`x.item() * 0.1` of single precision was in single precision, where Python's number is in double precision.
+
+    Of double precision it made doubles of an array in single precision, which Python's numbers do not.
+    """
+    x = np.array([0.1, 0.7, -0.3], dtype)
+
+    def f(x):
+        return MEETINGS[meeting](TAKEN_OUT[name](x))
+
+    value, _ = jvp(f, (x,), (x,))
+    assert type(value) is type(f(x)) and np.result_type(value) == np.result_type(f(x))
+    np.testing.assert_array_equal(value, f(x))
+    gradient = grad(lambda x: np.sum(f(x)))(x)
+    assert gradient.dtype == dtype
+    slope = sum((np.sum(f(x + step)) - np.sum(f(x - step))) / 0.2 for step in 0.1 * np.eye(3))
+    np.testing.assert_allclose(np.sum(gradient), slope, rtol=0.02)

@@ -207,23 +207,25 @@ class ArrayMethods(Protocols):
     def put(self, indices: Index, values: Value, mode: Option = "raise") -> None:
         np.put(self, indices, values, mode)  # type: ignore[arg-type]
 
-    def sort(self, axis: int = -1, kind: type | None = None, order: Option = None) -> None:
-        self[...] = np.sort(self, axis)
+    def sort(self, axis: int = -1, kind: Any = None, order: Option = None) -> None:
+        self[...] = np.sort(self, axis, kind, order)
 
     def partition(self, kth: Option, axis: int = -1, kind: Option = "introselect", order: Option = None) -> None:
-        self[...] = np.partition(self, kth, axis)
+        self[...] = np.partition(self, kth, axis, kind, order)
 
     def compress(self, condition: Value, axis: int | None = None) -> Value:
         return np.compress(condition, self, axis)
 
     def tolist(self) -> Value:
-        return [item.tolist() if item.ndim else item for item in self] if self.ndim else self
+        return [item.tolist() for item in self] if self.ndim else operations.as_pythons(self[()])
 
     def view(self, dtype: DTypeLike = None) -> Value:
         if isinstance(dtype, type) and issubclass(dtype, np.ndarray):
             if dtype is not np.ndarray:
                 return operations.view_as(self, dtype)
             dtype = None
+        if isinstance(dtype, Tracer):
+            np.empty(0).view(plain(dtype))  # NumPy's error
         if dtype is not None and np.dtype(dtype) != self.dtype:
             raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
         return self[...]
@@ -265,10 +267,11 @@ class ArrayMethods(Protocols):
     def item(self, *place: Value) -> Value:
         outline(self).item(*plain_tree(place))  # NumPy's error for what is no place
         if not place:
-            return np.reshape(self, ())[()]
+            place = ((0,) * self.ndim,)
         if len(place) == 1:
-            return self[place[0]] if isinstance(place[0], tuple) else np.ravel(self)[place[0]]
-        return self[place]
+            (number,) = plain_tree(place)
+            place = number if isinstance(number, tuple) else np.unravel_index(number % self.size, self.shape)
+        return operations.as_pythons(self[place])
 
 
 class Flat:

@@ -219,6 +219,21 @@ def held(owner: Activation, primal: Value, shadow: Shadow) -> Value:
     return getattr(owner, "holder", Traced)(owner, primal, shadow)
 
 
+def as_pythons(value: Value) -> Value:
+    """A traced number as a number of Python's, in double precision, which takes the precision of what it meets."""
+    if not isinstance(value, Tracer):
+        return value
+    if value.dtype.char in "efF":
+        value = operations.astype(value, dtype=np.dtype(complex if value.dtype.kind == "c" else float))
+    if not isinstance(plain(value), np.floating | np.complexfloating):
+        return value
+    primal = value.primal
+    return held(value.owner, as_pythons(primal) if isinstance(primal, Tracer) else primal.item(), value.shadow)
+
+
+operations.as_pythons = as_pythons
+
+
 def view(result: Value, source: object, step: Function) -> Value:
     """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
     memory: Any = plain(result)

@@ -56,8 +56,8 @@ class Operations:
     # `torch_function(function, args, kwargs)` is a function of PyTorch of traced values.
     torch_function: Function
     view_as: Function  # `value.view(kind)` for a class of arrays of the program's
-    # `adopt(array)` is an array of another library as the value that stands for it.
-    adopt: Function
+    adopt: Function  # an array of another library as the value that stands for it
+    as_pythons: Function  # a traced number as one of Python's
     # `counterparts()` is the table of what operations mean over the arrays of another library.
     counterparts: Callable[[], Mapping[Value, Value]]
 

@@ -13,6 +13,7 @@ import scipy.special
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import as_array
+from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree
 from effgrad.errors import Detached
 from effgrad.primitives.given import as_computed
@@ -65,7 +66,7 @@ def _float(value: Value = 0.0) -> Value:
         raise TypeError("can't convert complex to float")
     if kind in "iub":
         value = value * 1.0
-    return value[()] if isinstance(plain(value), np.ndarray) else value
+    return as_pythons(value[()] if isinstance(plain(value), np.ndarray) else value)
 
 
 def _double(value: Value = 0.0) -> Value:
