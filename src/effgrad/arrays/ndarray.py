@@ -253,6 +253,8 @@ class ArrayMethods(Protocols):
     conj = conjugate
 
     def reshape(self, *shape: Value, **options: Option) -> Value:
+        if not shape and not options:
+            np.empty(0).reshape()  # type: ignore[call-overload]  # NumPy's error
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
 
     def transpose(self, *axes: Axes) -> Value:

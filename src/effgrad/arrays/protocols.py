@@ -4,8 +4,6 @@ NumPy asks a value what its functions do with it; the answers are in the tables 
 would make a plain number of a traced one is an error that says what to write instead.
 """
 
-import functools
-import inspect
 import operator
 from collections.abc import Sequence
 
@@ -14,8 +12,9 @@ import numpy as np
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.labelled import labelled, on_table
-from effgrad.arrays.layout import VIEWING, dtype_of, order_of, shape_of
+from effgrad.arrays.layout import VIEWING, order_of
 from effgrad.arrays.reach import by_position, in_order
+from effgrad.arrays.signatures import ask_numpy, check_out, known_options, raise_as_numpy, without_out
 from effgrad.arrays.value import (
     CONSTANT,
     FUNCTIONS,
@@ -35,7 +34,7 @@ from effgrad.arrays.value import (
     refusal,
 )
 from effgrad.errors import Detached, EscapedValue, NoRule, asker, library_asks, library_call, takes_plain
-from effgrad.nested import copied, leaves, mapped
+from effgrad.nested import leaves, mapped
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Value
 
 # The ufuncs whose primitives are Python's operators, which raise errors where NumPy's numbers become infinite or NaN.
@@ -67,7 +66,7 @@ class Protocols(Tracer):
 
     def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
         if kwargs:
-            kwargs = _known_options(function, args, kwargs)
+            kwargs = known_options(function, args, kwargs)
         if "out" in kwargs or len(args) > 2:
             args, kwargs, out = without_out(function, args, kwargs)
             if out is not None:
@@ -80,6 +79,8 @@ class Protocols(Tracer):
                 return laid_out_as_numpy(rule(*args, **kwargs), function, args, kwargs)
             except TypeError as error:
                 args, kwargs = by_position(function, rule, args, kwargs, error)
+            except (ValueError, LookupError, AttributeError) as error:
+                raise_as_numpy(error, function, args, kwargs)
             return rule(*args, **kwargs)
         if function in CONSTANT or not any(depends(leaf) for leaf in leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
@@ -310,47 +311,6 @@ def _refuse_as_numpy(ufunc: np.ufunc, inputs: Sequence[Value], options: Params) 
         ask_numpy(ufunc, inputs, options)
 
 
-def _known_options(function: Function, args: Sequence[Value], kwargs: Params) -> Params:
-    """The options of a call that NumPy takes, without its mark of those left out, which its own functions hand on."""
-    kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
-    if not all(_is_usual(function, args, *option) for option in kwargs.items()):
-        ask_numpy(function, args, kwargs)
-        if "keepdims" in kwargs:
-            kwargs["keepdims"] = bool(kwargs["keepdims"])
-    return kwargs
-
-
-def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value) -> bool:
-    """Whether an option is one that NumPy is known to take, so that it need not be asked."""
-    if name == "axis":
-        ndim = getattr(args[0], "ndim", 0) if args else 0
-        known = value is None or type(value) is tuple or type(value) is int and -ndim <= value < ndim
-        return known and name in _parameters(function)
-    return isinstance(value, Tracer) or name in _parameters(function) and isinstance(value, _USUAL.get(name, object))
-
-
-def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
-    """Run NumPy on plain numbers, which raises its error for a call that it rejects; on copies, as it may write."""
-    values, options = (copied(mapped(example, part)) for part in (list(args), kwargs))
-    if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in leaves((values, options))):
-        with np.errstate(all="ignore"):
-            function(*values, **options)
-
-
-# The classes of the values of options; of others NumPy is asked. A text can be one that NumPy does not know.
-_USUAL: dict[str, Value] = {
-    "keepdims": bool, "where": (bool, type(None)), "initial": (int, float, complex, np.generic), "dtype": type,
-    "subok": bool, "order": type(None), "casting": type(None), "kind": type(None),
-    "out": (np.ndarray, tuple, type(None)),
-}  # fmt: skip
-
-
-def check_out(out: Value, result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> None:
-    """Raise NumPy's error for an array to write to that does not take the result of a call."""
-    if shape_of(out) != shape_of(result):
-        ask_numpy(function, args, {**kwargs, "out": np.empty(shape_of(out), dtype_of(out))})
-
-
 def _written(target: Value, result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> Value:
     """The array given as `out`, which now holds the result of a call."""
     check_out(target, result, function, args, kwargs)
@@ -361,32 +321,3 @@ def _written(target: Value, result: Value, function: Function, args: Sequence[Va
         )
     target.assign(result)
     return target
-
-
-def without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tuple[Value, Value, Value]:
-    """The arguments of a call apart from `out`, which may be given by its place."""
-    if "out" in kwargs:
-        return args, {key: value for key, value in kwargs.items() if key != "out"}, kwargs["out"]
-    place = place_of_out(function)
-    if place is None or place >= len(args):
-        return args, kwargs, None
-    rest = dict(zip(_parameters(function)[place + 1 :], args[place + 1 :], strict=False))
-    return args[:place], {**kwargs, **rest}, args[place]
-
-
-@functools.cache
-def place_of_out(function: Function) -> int | None:
-    """How many arguments come before the array to write to, or None where it is given by name."""
-    if isinstance(function, np.ufunc):
-        return function.nin
-    names = _parameters(function)
-    return names.index("out") if "out" in names else None
-
-
-@functools.cache
-def _parameters(function: Function) -> list[str]:
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # compiled functions of NumPy before 2.4
-        return []
-    return [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

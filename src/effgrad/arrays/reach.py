@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from effgrad.arrays.signatures import raise_as_numpy
 from effgrad.arrays.value import Tracer, example, nested, outline, plain, traced_inside
 from effgrad.errors import NoRule
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
@@ -123,7 +124,7 @@ def by_position(function: Function, rule: Function, args: Sequence[Value], kwarg
             return bound.args, bound.kwargs
         name = f"{function.__module__}.{function.__name__}"
         raise NoRule(f"{name} called like this has no derivative rule: {unexpected}") from None
-    raise error
+    raise_as_numpy(error, function, args, kwargs)
 
 
 if not TYPE_CHECKING:

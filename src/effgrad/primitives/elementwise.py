@@ -379,14 +379,6 @@ ARITHMETIC = {
 UFUNCS.enter({u: row for u, row in (UNARY | BINARY | ARITHMETIC).items() if u not in (np.absolute, np.float_power)})
 
 
-def _where(condition: Value, x: Value = None, y: Value = None) -> Value:
-    if (x is None) != (y is None):
-        raise ValueError("numpy.where was given one of two choices: give both, or neither")
-    if x is None:
-        return np.nonzero(condition)
-    return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
-
-
 def _clip(
     a: Value, a_min: Value = np._NoValue, a_max: Value = np._NoValue, out: Option = None, *,
     min: Value = None, max: Value = None,
@@ -397,4 +389,4 @@ def _clip(
     return clip(ordinary(a), -np.inf if low is None else ordinary(low), np.inf if high is None else ordinary(high))
 
 
-FUNCTIONS.enter({np.where: _where, np.clip: _clip, np.sinc: lambda x: sinc(x)})
+FUNCTIONS.enter({np.clip: _clip, np.sinc: lambda x: sinc(x)})

@@ -2,8 +2,10 @@
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, example, ordinary, plain
+from effgrad.errors import Detached
 from effgrad.primitives import move
+from effgrad.primitives.elementwise import where
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.index_map import numbered
 from effgrad.vocabulary import DTypeLike, Option, Value
@@ -87,8 +89,21 @@ def _choose(a: Value, choices: Value, out: Option = None, mode: str = "raise") -
     return np.take_along_axis(stacked, index[None], axis=0)[0]
 
 
+def _where(condition: Value, *choices: Value) -> Value:
+    if not choices:
+        return np.nonzero(condition)
+    if len(choices) != 2:
+        np.where(True, *map(example, choices))  # NumPy's error
+    x, y = choices
+    if x is None or y is None:
+        raise Detached("numpy.where with None makes an array of objects, which has no derivative: use np.nan")
+    return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
+
+
 def _select(condlist: Value, choicelist: Value, default: Value = 0) -> Value:
     result = default
+    if not all(dtype_of(plain(condition)).kind == "b" for condition in condlist):
+        np.select([*map(example, condlist)], [*map(example, choicelist)], example(default))  # NumPy's error
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
         result = np.where(condition, choice, result)
     return result
@@ -182,7 +197,7 @@ def _geomspace(
 _INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vander)
 FUNCTIONS.enter({
     np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
-    np.broadcast_arrays: _broadcast_arrays, np.ix_: _ix, np.choose: _choose, np.select: _select,
+    np.broadcast_arrays: _broadcast_arrays, np.ix_: _ix, np.choose: _choose, np.select: _select, np.where: _where,
     np.piecewise: _piecewise, np.resize: _resize, np.compress: _compress, np.extract: _extract,
     np.diag: _diag, np.trace: _trace, np.diagflat: _diagflat, np.vander: _VANDER,
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),

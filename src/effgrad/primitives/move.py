@@ -15,6 +15,7 @@ from effgrad.arrays.value import (
     FUNCTIONS,
     Tracer,
     contiguous,
+    example,
     is_lazy,
     operations,
     ordinary,
@@ -203,9 +204,11 @@ def _turned(function: object) -> Value:
 def _roll(a: Value, shift: Value, axis: Axes = None) -> Value:
     """Along each axis two slices, the other way round."""
     if axis is None:
-        return np.reshape(_roll(np.ravel(a), np.sum(shift), 0), shape_of(a))
-    result = a
-    for by, along in np.broadcast(shift, axis):
+        return np.reshape(_roll(np.ravel(a), shift, 0), shape_of(a))
+    result, turns = a, np.broadcast(shift, axis)
+    if turns.ndim > 1:
+        np.roll(np.empty(0), example(shift), example(axis))  # NumPy's error
+    for by, along in turns:
         along = normalize_axis_index(int(along), a.ndim)
         size = a.shape[along]
         cut = -int(by) % size if size else 0
@@ -298,16 +301,20 @@ def _take(a: Value, indices: object, axis: int | None = None, **options: object)
 
 
 def _sort(
-    a: Value, axis: int | None = -1, kind: object = None, order: object = None, *, stable: object = None
+    a: Value, axis: int | None = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> Value:
+    if (kind, order, stable) != (None, None, None):
+        np.sort(np.empty(0), kind=kind, order=order, stable=stable)  # NumPy's error
     if axis is None:
         a, axis = np.ravel(a), 0
     return np.take_along_axis(a, np.argsort(plain(a), axis, kind="stable"), axis)
 
 
 def _partition(
-    a: Value, kth: Value, axis: int | None = -1, kind: object = "introselect", order: object = None
+    a: Value, kth: Value, axis: int | None = -1, kind: Any = "introselect", order: Any = None
 ) -> Value:
+    if (kind, order) != ("introselect", None):
+        np.partition(np.empty(1), 0, kind=kind, order=order)  # NumPy's error
     if axis is None:
         a, axis = np.ravel(a), 0
     return np.take_along_axis(a, np.argpartition(plain(a), kth, axis), axis)

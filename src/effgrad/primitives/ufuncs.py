@@ -151,6 +151,6 @@ REDUCTIONS.enter({
 })  # fmt: skip
 if hasattr(np, "matvec"):  # from NumPy 2.2 on
     UFUNCS.enter({
-        np.matvec: lambda a, b: np.matmul(a, b[..., None])[..., 0],
+        np.matvec: as_computed(np.matvec, lambda a, b: np.matmul(a, b[..., None])[..., 0]),
         np.vecmat: as_computed(np.vecmat, lambda a, b: np.matmul(conj(a)[..., None, :], b)[..., 0, :]),
     })  # fmt: skip

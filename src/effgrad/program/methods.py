@@ -6,8 +6,8 @@ import operator
 import numpy as np
 
 from effgrad.arrays.layout import VIEWING_METHODS
-from effgrad.arrays.protocols import place_of_out
 from effgrad.arrays.record import preserve
+from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import Tracer, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
@@ -31,6 +31,10 @@ WITH_OUT = frozenset((
 ))  # fmt: skip
 
 
+# Those of them that take it by its place alone.
+BY_PLACE = frozenset(("conj", "conjugate"))
+
+
 def with_out(array: Object, name: str, method: Function) -> Object:
     """A method of an array, traced or plain; given an array to write to, NumPy's function."""
     if name not in WITH_OUT:
@@ -40,7 +44,7 @@ def with_out(array: Object, name: str, method: Function) -> Object:
     place = place_of_out(function)
 
     def given(*args: Object, **kwargs: Object) -> Object:
-        if "out" in kwargs or place is not None and len(args) >= place:
+        if "out" in kwargs and name not in BY_PLACE or place is not None and len(args) >= place:
             return vars(SOURCES.operations)["call"](function)(array, *args, **kwargs)
         return method(*args, **kwargs)
 

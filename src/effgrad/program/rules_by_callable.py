@@ -13,9 +13,9 @@ import scipy.special
 
 from effgrad import forks
 from effgrad.arrays.layout import MAY_VIEW
-from effgrad.arrays.protocols import check_out, place_of_out, without_out
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
+from effgrad.arrays.signatures import check_out, place_of_out, without_out
 from effgrad.arrays.traced import Mutable, buffer
 from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, plain_tree, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
@@ -55,6 +55,8 @@ OF_SEQUENCES = frozenset((
     np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.linalg.multi_dot,
     np.select, np.choose, np.piecewise, np.lexsort,
 ))  # fmt: skip
+# Functions of NumPy that ask their argument for its attributes, and so reject a list.
+OF_ARRAYS = frozenset((np.array2string, np.array_repr, np.array_str, np.common_type, np.result_type, np.unstack))
 # Functions of NumPy that make an array of records of a list of them, if its dtype says so.
 OF_RECORDS = frozenset((np.array, np.asarray, np.asanyarray))
 # Functions of NumPy that write to their first argument.
@@ -230,7 +232,7 @@ def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], i
 
 
 def with_lists(f: Any, target: Object) -> Object:
-    if f is np.block:
+    if f is np.block or f in OF_ARRAYS:
         gather: Any = ungathered
     else:
         gather = keys if f is np.lexsort else gathered_items if f in OF_SEQUENCES else gathered

@@ -9,7 +9,7 @@ import numpy as np
 
 from effgrad.arrays import reach
 from effgrad.arrays.layout import order_of, shape_of
-from effgrad.arrays.protocols import ask_numpy
+from effgrad.arrays.signatures import ask_numpy
 from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import FUNCTIONS, Tracer, contiguous, outline, plain, traced_inside
 from effgrad.errors import Detached

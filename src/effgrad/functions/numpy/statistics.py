@@ -102,7 +102,7 @@ def _cross(a: Value, b: Value, axisa: int = -1, axisb: int = -1, axisc: int = -1
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = (np.moveaxis(np.asarray(x), axis, -1) for x, axis in ((a, axisa), (b, axisb)))
-    if 3 not in (shape_of(a)[-1], shape_of(b)[-1]):
+    if {shape_of(a)[-1], shape_of(b)[-1]} not in ({3}, {2, 3}):
         np.cross(np.zeros(shape_of(a)[-1]), np.zeros(shape_of(b)[-1]))  # which NumPy 2.5 rejects
     if shape_of(a)[-1] == shape_of(b)[-1] == 3 and not any_traced((plain(a), plain(b))):
         # Of a staged program, the components are operations of one kernel.
@@ -264,6 +264,8 @@ def _nan_quantile(function: Function) -> Function:
 
 def _nan_to_num(x: Value, copy: bool = True, nan: float = 0.0, posinf: Value = None, neginf: Value = None) -> Value:
     value = plain(x)
+    if isinstance(copy, str):
+        np.nan_to_num(0.0, copy)  # NumPy's error
     with np.errstate(all="ignore"):
         replaced = np.nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
     result = np.where(np.isfinite(value), x, replaced)

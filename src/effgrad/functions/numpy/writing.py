@@ -2,12 +2,15 @@
 
 from effgrad.arrays.layout import shape_of, size_of
 from effgrad.arrays.reach import np
+from effgrad.arrays.signatures import ask_numpy
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
 from effgrad.errors import Detached
-from effgrad.vocabulary import Value
+from effgrad.vocabulary import Function, Value
 
 
 def _copyto(dst: Value, src: Value, casting: str = "same_kind", where: Value = True) -> None:
+    if casting != "same_kind" or not isinstance(src, Tracer | np.ndarray | np.generic | int | float | complex):
+        ask_numpy(np.copyto, (dst, src, casting), {"where": where})
     _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
 
 
@@ -20,6 +23,7 @@ def _put(a: Value, ind: object, v: Value, mode: str = "raise") -> None:
 
 
 def _place(arr: Value, mask: Value, vals: object) -> None:
+    _check_mask(np.place, arr, mask)
     places = np.flatnonzero(plain(mask))
     values = _repeated(vals, np.arange(len(places)))
     _put_at(_written(arr, "numpy.place"), places, values)
@@ -29,8 +33,14 @@ def _putmask(a: Value, mask: Value, values: Value) -> None:
     if size_of(values) == 1 and shape_of(mask) == shape_of(a) != ():
         _written(a, "numpy.putmask")[mask] = np.ravel(values)[0]
         return
+    _check_mask(np.putmask, a, mask)
     places = np.flatnonzero(plain(mask))
     _put_at(_written(a, "numpy.putmask"), places, _repeated(values, places))
+
+
+def _check_mask(function: Function, array: Value, mask: Value) -> None:
+    if size_of(mask) != size_of(array):
+        function(np.zeros(size_of(array)), plain(mask), 0.0)  # NumPy's error
 
 
 def _repeated(values: Value, places: Value) -> Value:

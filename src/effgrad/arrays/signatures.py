@@ -1,0 +1,97 @@
+"""How NumPy's functions may be called: its own error for a call that it rejects, and the array to write to."""
+
+import functools
+import inspect
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+
+from effgrad.arrays.layout import dtype_of, shape_of
+from effgrad.arrays.value import Tracer, example, is_foreign
+from effgrad.errors import EffgradError
+from effgrad.nested import copied, leaves, mapped
+from effgrad.vocabulary import Function, Params, Value
+
+
+def known_options(function: Function, args: Sequence[Value], kwargs: Params) -> Params:
+    """The options of a call that NumPy takes, without its mark of those left out, which its own functions hand on."""
+    kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
+    if not all(_is_usual(function, args, *option) for option in kwargs.items()):
+        ask_numpy(function, args, kwargs)
+        if "keepdims" in kwargs:
+            kwargs["keepdims"] = bool(kwargs["keepdims"])
+    return kwargs
+
+
+def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value) -> bool:
+    """Whether an option is one that NumPy is known to take, so that it need not be asked."""
+    if name == "axis":
+        ndim = getattr(args[0], "ndim", 0) if args else 0
+        known = value is None or type(value) is tuple or type(value) is int and -ndim <= value < ndim
+        return known and name in _parameters(function)
+    return isinstance(value, Tracer) or name in _parameters(function) and isinstance(value, _USUAL.get(name, object))
+
+
+def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
+    """Run NumPy on plain numbers, which raises its error for a call that it rejects; on copies, as it may write."""
+    values, options = (copied(mapped(example, part)) for part in (list(args), kwargs))
+    if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in leaves((values, options))):
+        with np.errstate(all="ignore"):
+            function(*values, **options)
+
+
+# The classes of the values of options; of others NumPy is asked. A text can be one that NumPy does not know.
+_USUAL: dict[str, Value] = {
+    "keepdims": bool, "where": (bool, type(None)), "initial": (int, float, complex, np.generic), "dtype": type,
+    "subok": bool, "order": type(None), "casting": type(None), "kind": type(None),
+    "out": (np.ndarray, tuple, type(None)),
+}  # fmt: skip
+
+
+def raise_as_numpy(error: Exception, function: Function, args: Sequence[Value], kwargs: Params) -> NoReturn:
+    """Raise NumPy's own error for a call whose rule has raised another; the rule's, if NumPy takes the call.
+
+    A function of the user's is not called again.
+    """
+    if not isinstance(error, EffgradError) and not any(map(callable, leaves((args, kwargs)))):
+        ask_numpy(function, args, kwargs)
+    raise error
+
+
+def check_out(out: Value, result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> None:
+    """Raise NumPy's error for an array to write to that does not take the result of a call."""
+    if shape_of(out) != shape_of(result):
+        ask_numpy(function, args, {**kwargs, "out": np.empty(shape_of(out), dtype_of(out))})
+
+
+def without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tuple[Value, Value, Value]:
+    """The arguments of a call apart from `out`, which may be given by its place."""
+    if "out" in kwargs:
+        return args, {key: value for key, value in kwargs.items() if key != "out"}, kwargs["out"]
+    place = place_of_out(function)
+    if place is None or place >= len(args):
+        return args, kwargs, None
+    names = _parameters(function)[place + 1 :]
+    if len(args) - place - 1 > len(names):
+        ask_numpy(function, args, kwargs)
+    rest = dict(zip(names, args[place + 1 :], strict=False))
+    return args[:place], {**kwargs, **rest}, args[place]
+
+
+@functools.cache
+def place_of_out(function: Function) -> int | None:
+    """How many arguments come before the array to write to, or None where it is given by name."""
+    if isinstance(function, np.ufunc):
+        return function.nin
+    names = _parameters(function)
+    return names.index("out") if "out" in names else None
+
+
+@functools.cache
+def _parameters(function: Function) -> list[str]:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # compiled functions of NumPy before 2.4
+        return []
+    return [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
