@@ -277,7 +277,8 @@ def _linear_table(self: Value, x: Value) -> Value:
     piece = splines.piece_of(x, self.x)
     low, high = splines.elements(self.x, piece), splines.elements(self.x, piece + 1)
     below, above = splines.elements(self._y, piece), splines.elements(self._y, piece + 1)
-    return below + (above - below) * ((x - low) / (high - low))[:, None]
+    slope = (above - below) / (high - low)[:, None]
+    return slope * (x - low)[:, None] + below  # in SciPy's order, to its last digit
 
 
 RULES: list[Reached] = [
