@@ -467,3 +467,39 @@ def test_the_distribution_of_tukey_is_constant_outside_its_support():
         assert grad(sp.tklmbda)(at, 3.0) == 0.0 == grad(lambda shape, at=at: sp.tklmbda(at, shape))(3.0)
     slope = (sp.tklmbda(0.2001, 3.0) - sp.tklmbda(0.1999, 3.0)) / 2e-4
     np.testing.assert_allclose(grad(sp.tklmbda)(0.2, 3.0), slope, rtol=1e-6)
+
+
+ENDS = {
+    "fdtridfd": (sp.fdtridfd, (0.8, 0.8, 0.2)), "stdtridf": (sp.stdtridf, (0.95, 0.1)),
+    "bdtrin": (sp.bdtrin, (1.0, 1.0, 0.5)), "bdtrc": (sp.bdtrc, (-1.3, -1.3, 0.2)),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ENDS)
+def test_where_a_search_ends_the_inverse_is_constant(name):
+    """SciPy searches up to 1e100 or so, and gives the last number; the derivative there was 1e100 times a slope."""
+    function, point = ENDS[name]
+    for place, x in enumerate(point):
+        around = [function(*point[:place], x + step, *point[place + 1 :]) for step in (-1e-4, 0.0, 1e-4)]
+        if len(set(around)) == 1:  # else the derivative in this argument is another question
+            try:
+                slope = grad(lambda x: function(*point[:place], x, *point[place + 1 :]))(x)  # noqa: B023
+            except NoRule:
+                continue
+            assert slope == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_inverse_has_no_slope_where_every_trial_succeeds():
+    """Each partial is 0 there: the limit of their quotient was 0, where that of the count in the trials is 1."""
+    assert np.isnan(grad(lambda n: sp.bdtrik(0.297, n, 1.0))(0.65))
+
+
+@pytest.mark.parametrize("function", [sp.modfresnelp, sp.modfresnelm])
+@pytest.mark.parametrize("x", [-3.1, -0.7, 0.4, 2.2])
+def test_modified_fresnel_integrals_have_the_derivatives_of_scipys(function, x):
+    """SciPy makes the imaginary part of the real one left of 0, where the integral's derivative was given."""
+    found = jvp(lambda x: function(x)[0], (x,), (1.0,))[1]
+    near, far = ((function(x + h)[0] - function(x - h)[0]) / (2 * h) for h in (1e-3, 2e-3))
+    np.testing.assert_allclose(found, (4 * near - far) / 3, rtol=1e-7)

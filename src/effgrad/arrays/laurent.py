@@ -149,6 +149,13 @@ def multiply(a: Laurent, b: Laurent) -> Laurent:
     return Laurent(a.start + b.start, np.where(zero, 0.0, result))
 
 
+def divide(a: Laurent, b: Laurent) -> Laurent:
+    """The quotient, undefined where the divisor is zero, also of a zero."""
+    result = multiply(a, power(b, -1.0))
+    undefined = b.order() == len(b.coefficients)
+    return Laurent(result.start, np.where(undefined, np.nan, result.coefficients)) if undefined.any() else result
+
+
 def _level(a: Array, b: Array) -> tuple[Array, Array]:
     """Coefficients with as many axes, which broadcast against each other."""
     rank = max(a.ndim, b.ndim)

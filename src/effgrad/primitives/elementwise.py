@@ -153,7 +153,7 @@ multiply = elementwise(
 )  # fmt: skip
 divide = elementwise(
     operator.truediv, lambda y, a, b: _one_over(b), lambda y, a, b: _minus_over(y, b), name="divide",
-    series=lambda a, b: laurent.multiply(a, laurent.power(b, -1.0)),
+    series=laurent.divide,
     text="({0} / {1})", neutral=(None, 1),
     code=machine_code.DIVIDE, counterpart=counterparts.operator(operator.truediv, floating=True),
 )  # fmt: skip

@@ -150,11 +150,20 @@ def _rest_over(function: Function, sign: int) -> Function:
     )  # fmt: skip
 
 
+# Left of 0 the imaginary part of SciPy's integral is made of its real part, and not of its own.
+REFLECTS_REAL = abs(np.imag(scipy.special.modfresnelp(-1.0)[0]) - 0.9369253701) > 1e-6
+
+
 def _modfresnel(sign: int) -> tuple[Value, Value]:
     """The Fresnel integral from x to infinity, and a multiple of it, which is erfcx on a diagonal."""
     turn = np.exp(-0.25j * np.pi * sign).item()
+
+    def slope(x: Value) -> Value:
+        derivative = -np.exp(1j * sign * x * x)
+        return np.where(plain(x) < 0, (1 - 1j) * np.real(derivative), derivative) if REFLECTS_REAL else derivative
+
     return (
-        (lambda y, x: -np.exp(1j * sign * x * x),),
+        (lambda y, x: slope(x),),
         (lambda y, x: turn / 2 * erfcx_slope(turn * x),),
     )
 

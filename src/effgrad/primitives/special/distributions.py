@@ -41,7 +41,7 @@ def _poisson_mass(k: Value, m: Value) -> Value:
 def _binomial(k: Value, n: Value, p: Value) -> Value:
     # 1 - bdtr(k, n, p) is betainc(k + 1, n - k, p), with whole numbers of trials
     k, n = np.floor(plain(k)), np.trunc(plain(n))
-    return beta_density(k + 1, n - k, p)
+    return np.where(k < 0, 0.0, beta_density(np.maximum(k, 0.0) + 1, n - k, p))
 
 
 def _negative_binomial(k: Value, n: Value, p: Value) -> Value:
@@ -149,16 +149,13 @@ def _inverse(partials: Value, place: int) -> tuple[Value, ...]:
     return tuple(map(rule, range(len(partials))))
 
 
-def _from_zero(partials: tuple[Partial, ...]) -> tuple[Value, ...]:
-    """The partials of an inverse in a count that is taken as 0 where it would be less: there it is constant.
+def _searched(partials: tuple[Partial, ...], least: float = 1e-300, most: float = 1e100) -> tuple[Value, ...]:
+    """The partials of an inverse that SciPy searches for between two numbers: where it ends at one, it is constant."""
 
-    SciPy has a search end at the least number that there is, and not at 0.
-    """
+    def between(partial: Value) -> Function:
+        return lambda y, *args: np.where((plain(y) <= least) | (plain(y) >= most), 0.0, partial(y, *args))
 
-    def clipped(partial: Value) -> Function:
-        return lambda y, *args: np.where(plain(y) < 1e-300, 0.0, partial(y, *args))
-
-    return tuple(partial if partial is unknown else clipped(partial) for partial in partials)
+    return tuple(partial if partial is unknown else between(partial) for partial in partials)
 
 
 enter({
@@ -168,46 +165,46 @@ enter({
     sp.gammainccinv: _inverse(_falling(GAMMA), 1),
     sp.gdtr: _rising(GAMMA_OF_RATE),
     sp.gdtrc: _falling(GAMMA_OF_RATE),
-    sp.gdtria: _inverse(_rising(GAMMA_OF_RATE), 0),
-    sp.gdtrib: _inverse(_rising(GAMMA_OF_RATE), 1),
+    sp.gdtria: _searched(_inverse(_rising(GAMMA_OF_RATE), 0)),
+    sp.gdtrib: _searched(_inverse(_rising(GAMMA_OF_RATE), 1)),
     sp.gdtrix: _inverse(_rising(GAMMA_OF_RATE), 2),
     sp.chdtr: _rising(CHI2),
     sp.chdtrc: _falling(CHI2),
     sp.chdtri: _inverse(_falling(CHI2), 1),
-    sp.chdtriv: _inverse(_rising(CHI2), 0),
+    sp.chdtriv: _searched(_inverse(_rising(CHI2), 0)),
     sp.betainc: _rising(BETA),
     sp.betaincc: _falling(BETA),
     sp.betaincinv: _inverse(_rising(BETA), 2),
     sp.betainccinv: _inverse(_falling(BETA), 2),
-    sp.btdtria: _inverse(_rising(BETA), 0),
-    sp.btdtrib: _inverse(_rising(BETA), 1),
+    sp.btdtria: _searched(_inverse(_rising(BETA), 0)),
+    sp.btdtrib: _searched(_inverse(_rising(BETA), 1)),
     sp.stdtr: _rising(STUDENT),
     sp.stdtrit: _inverse(_rising(STUDENT), 1),
-    sp.stdtridf: _inverse(_rising(STUDENT), 0),
+    sp.stdtridf: _searched(_inverse(_rising(STUDENT), 0), most=1e10),
     sp.fdtr: _rising(F),
     sp.fdtrc: _falling(F),
     sp.fdtri: _inverse(_rising(F), 2),
-    sp.fdtridfd: _inverse(_rising(F), 1),
+    sp.fdtridfd: _searched(_inverse(_rising(F), 1)),
     sp.pdtr: _rising(POISSON),
     sp.pdtrc: _falling(POISSON),
     sp.pdtri: _inverse(_rising(POISSON), 1),
-    sp.pdtrik: _from_zero(_inverse(_rising(POISSON_COUNT), 0)),
+    sp.pdtrik: _searched(_inverse(_rising(POISSON_COUNT), 0)),
     sp.bdtr: _rising(BINOMIAL),
     sp.bdtrc: _falling(BINOMIAL),
     sp.bdtri: _inverse(_rising(BINOMIAL), 2),
-    sp.bdtrik: _from_zero(_inverse(_rising(BINOMIAL_COUNT), 0)),
-    sp.bdtrin: _inverse(_rising(BINOMIAL_COUNT), 1),
+    sp.bdtrik: _searched(_inverse(_rising(BINOMIAL_COUNT), 0)),
+    sp.bdtrin: _searched(_inverse(_rising(BINOMIAL_COUNT), 1), 1e-9),
     sp.nbdtr: _rising(NEGATIVE_BINOMIAL),
     sp.nbdtrc: _falling(NEGATIVE_BINOMIAL),
     sp.nbdtri: _inverse(_rising(NEGATIVE_BINOMIAL), 2),
-    sp.nbdtrik: _from_zero(_inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 0)),
-    sp.nbdtrin: _inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 1),
+    sp.nbdtrik: _searched(_inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 0)),
+    sp.nbdtrin: _searched(_inverse(_rising(NEGATIVE_BINOMIAL_COUNT), 1)),
     sp.chndtr: _rising(NONCENTRAL_CHI2),
-    sp.chndtrix: _inverse(_rising(NONCENTRAL_CHI2), 0),
-    sp.chndtrinc: _from_zero(_inverse(_rising(NONCENTRAL_CHI2), 2)),
+    sp.chndtrix: _searched(_inverse(_rising(NONCENTRAL_CHI2), 0)),
+    sp.chndtrinc: _searched(_inverse(_rising(NONCENTRAL_CHI2), 2)),
     sp.ncfdtr: _rising(NONCENTRAL_F),
-    sp.ncfdtrinc: _from_zero(_inverse(_rising(NONCENTRAL_F), 2)),
-    sp.ncfdtri: _inverse(_rising(NONCENTRAL_F), 3),
+    sp.ncfdtrinc: _searched(_inverse(_rising(NONCENTRAL_F), 2)),
+    sp.ncfdtri: _searched(_inverse(_rising(NONCENTRAL_F), 3)),
     sp.nrdtrimn: (
         lambda y, p, std, x: -std / normal_density(sp.ndtri(p)), lambda y, p, std, x: -sp.ndtri(p), 1
     ),
