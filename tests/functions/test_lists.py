@@ -97,3 +97,24 @@ def test_a_list_is_an_operand_of_an_array(run, name):
     differences = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(3)]
     for gradient in (run(grad)(f), run(grad)(f, mode="continuation")):
         np.testing.assert_allclose(gradient(x), differences, rtol=1e-7)
+
+
+COLUMNS = {
+    "arrays": lambda x: [x[:2], x[1:]], "lists": lambda x: [[x[0], x[1]], [x[1], x[2]]], "a tuple": lambda x: (x, x, x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_histogram_of_a_list_has_a_dimension_for_each_item(name):
+    """A list of traced arrays was taken for rows: other counts, or an error about the ranges."""
+    counts = []
+
+    def f(x):
+        columns = COLUMNS[name](x)
+        found = np.histogramdd(columns, 2, [(0.2, 0.9)] * len(columns))[0]
+        counts.append(found)
+        return np.sum(x * found.ravel()[0])
+
+    f(X)
+    grad(f)(X)
+    np.testing.assert_array_equal(counts[0], counts[1])

@@ -127,6 +127,8 @@ def _is_same_memory(derived: Value, value: Value) -> bool:
 def agree(derived: Value, value: Value) -> bool:
     """Whether a definition has the value of the function, but for what rounding may do to either."""
     derived, value = np.asarray(derived), np.asarray(value)
+    if value.dtype.kind not in "biufc":
+        return False
     both = np.isfinite(derived) & np.isfinite(value)
     derived, value = derived[both], value[both]
     scale = np.max(np.abs(value), initial=0.0)

@@ -53,7 +53,7 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
 # Functions of NumPy of a sequence of arrays: a list with traced numbers in it is not one array for them.
 OF_SEQUENCES = frozenset((
     np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.linalg.multi_dot,
-    np.select, np.choose, np.piecewise, np.lexsort,
+    np.select, np.choose, np.piecewise, np.lexsort, np.histogramdd,
 ))  # fmt: skip
 # Functions of NumPy that ask their argument for its attributes, and so reject a list.
 OF_ARRAYS = frozenset((np.array2string, np.array_repr, np.array_str, np.common_type, np.result_type, np.unstack))

@@ -20,7 +20,7 @@ def _bincount(x: Value, /, weights: Value = None, minlength: int = 0) -> Value:
 
 def _histogram_bin_edges(a: Value, bins: Option = 10, range: Option = None, weights: Value = None) -> Value:
     """The edges of bins; of a given number of bins, they go with the least and the largest element."""
-    edges = np.histogram_bin_edges(plain(a), bins, range, plain(weights))
+    edges = np.histogram_bin_edges(plain(a), plain(bins), range, plain(weights))
     if range is not None or ndim_of(bins) == 1 or not depends(a) or not size_of(a):
         return np.asarray(bins) if ndim_of(bins) == 1 else edges
     low, high = np.min(a), np.max(a)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, evaluated, plain
+from effgrad.errors import NoRule
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.factors import hermitian as _hermitian
@@ -175,6 +176,8 @@ def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:
         return np.sum(plain(x) != 0, axis=axis, keepdims=keepdims) * 1.0
     if ord == 1:
         return np.sum(size, axis=axis, keepdims=keepdims)
+    if not isinstance(ord, int | float | np.integer | np.floating):
+        raise NoRule(f"numpy.linalg.norm of the order {ord!r} has no derivative rule: give it a number")
     total = np.sum(size**ord, axis=axis, keepdims=keepdims)
     return root_of(seen(total, x, axis=axis, keepdims=keepdims), 1.0 / ord)
 

@@ -200,7 +200,7 @@ def _expm_frechet(A: Value, E: object, compute_expm: bool = True) -> Value:
 
 
 def _of_matrix(primitive: Primitive) -> Function:
-    return lambda A: primitive(A)
+    return lambda A: primitive(np.atleast_2d(A))  # of a number, SciPy takes the matrix of one
 
 
 RULES = {
