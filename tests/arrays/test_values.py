@@ -329,3 +329,31 @@ def test_numbers_of_arrays_are_pythons(name, meeting, dtype):
     assert gradient.dtype == dtype
     slope = sum((np.sum(f(x + step)) - np.sum(f(x - step))) / 0.2 for step in 0.1 * np.eye(3))
     np.testing.assert_allclose(np.sum(gradient), slope, rtol=0.02)
+
+
+SINGLES = {
+    "union": lambda x: np.union1d(x, 0), "a row with numbers": lambda x: np.concatenate((x, 0, 2.5), axis=None),
+    "a row with a double": lambda x: np.concatenate((x, np.float64(2.5)), axis=None),
+    "count": lambda x: np.linalg.norm(x[None], 0, 1), "inner product": lambda x: np.inner(x, 1.5),
+    "inner product on the left": lambda x: np.inner(2, x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SINGLES)
+def test_arrays_in_single_precision_meet_numbers_as_in_numpy(name):
+    x = np.array([0.4, 0.9, 1.1], np.float32)
+    found = jvp(SINGLES[name], (x,), (x,))[0]
+    assert found.dtype == SINGLES[name](x).dtype
+    np.testing.assert_array_equal(found, SINGLES[name](x))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("k", [0, 1, -1])
+def test_partition_leaves_the_order_beside_nan_to_numpy(k, axis):
+    """`argpartition` moves NaN otherwise than `partition`, whose result has the values."""
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        x = np.where(rng.random((4, 5)) < 0.3, np.nan, rng.normal(size=(4, 5)).round(1))
+        value, tangent = jvp(lambda x: np.partition(x, k, axis), (x,), (x,))
+        np.testing.assert_array_equal(value, np.partition(x, k, axis))
+        np.testing.assert_array_equal(tangent, value)

@@ -95,3 +95,10 @@ def winners(index: Index, shape: Shape) -> Value:
 def lists_places(part: object) -> bool:
     """Whether a part of an index lists places, of which some may be the same."""
     return isinstance(part, np.ndarray | list) or isinstance(part, Tracer) and part.ndim > 0
+
+
+def places_of(moved: Value, a: Value, axis: int) -> Value:
+    """The places in an array of the elements of its rearranged lines."""
+    places = np.empty(a.shape, int)
+    np.put_along_axis(places, np.argsort(moved, axis, "stable"), np.argsort(a, axis, "stable"), axis)
+    return places

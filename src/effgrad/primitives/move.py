@@ -26,7 +26,7 @@ from effgrad.arrays.value import (
 from effgrad.errors import Detached
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.index_map import join, move, writing
-from effgrad.primitives.indices import distinct, part
+from effgrad.primitives.indices import distinct, part, places_of
 from effgrad.primitives.machine_code import SAME
 from effgrad.vocabulary import Axes, Function, Index, Option, Params, Value
 
@@ -317,7 +317,10 @@ def _partition(
         np.partition(np.empty(1), 0, kind=kind, order=order)  # NumPy's error
     if axis is None:
         a, axis = np.ravel(a), 0
-    return np.take_along_axis(a, np.argpartition(plain(a), kth, axis), axis)
+    places = np.argpartition(plain(a), kth, axis)
+    if isinstance(plain(a), np.ndarray) and np.isnan(plain(a)).any():  # `argpartition` has other places for NaN
+        places = places_of(np.partition(plain(a), kth, axis), plain(a), axis)
+    return np.take_along_axis(a, places, axis)
 
 
 def _stack(arrays: Value, axis: int = 0, *, dtype: object = None, casting: str = "same_kind") -> Value:
@@ -328,6 +331,8 @@ def _stack(arrays: Value, axis: int = 0, *, dtype: object = None, casting: str =
 def _concatenate(arrays: Value, axis: object = 0, dtype: object = None, casting: str = "same_kind") -> Value:
     arrays = [ordinary(a) for a in arrays]
     if axis is None:
+        # Beside arrays, a number of Python's takes their precision.
+        dtype = np.result_type(*map(example, arrays)) if dtype is None and len(arrays) else dtype
         arrays, axis = [np.ravel(a) for a in arrays], 0
     result = concatenate(*arrays, axis=axis)
     return result if dtype is None else result.astype(dtype)

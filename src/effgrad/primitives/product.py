@@ -233,7 +233,11 @@ def _dot_of_matrices(a: Value, b: Value) -> Value:
 
 def _inner(a: Value, b: Value) -> Value:
     a, b = ordinary(a), ordinary(b)
-    return a * b if 0 in (ndim_of(a), ndim_of(b)) else _INNER(a, b)
+    if 0 not in (ndim_of(a), ndim_of(b)):
+        return _INNER(a, b)
+    # Of a number of Python's, NumPy makes an array, in double precision.
+    a, b = (x if isinstance(x, Tracer) else np.asarray(x) for x in (a, b))
+    return a * b
 
 
 # Their sums are rounded in another order than those of a product of matrices.

@@ -173,13 +173,14 @@ def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:
     if ord == -np.inf:
         return np.min(size, axis=axis, keepdims=keepdims)
     if ord == 0:
-        return np.sum(plain(x) != 0, axis=axis, keepdims=keepdims) * 1.0
+        nonzero = (plain(x) != 0).astype(plain(size).dtype)
+        return np.sum(nonzero, axis=axis, keepdims=keepdims)
     if ord == 1:
         return np.sum(size, axis=axis, keepdims=keepdims)
     if not isinstance(ord, int | float | np.integer | np.floating):
         raise NoRule(f"numpy.linalg.norm of the order {ord!r} has no derivative rule: give it a number")
     total = np.sum(size**ord, axis=axis, keepdims=keepdims)
-    return root_of(seen(total, x, axis=axis, keepdims=keepdims), 1.0 / ord)
+    return root_of(seen(total, x, axis=axis, keepdims=keepdims), float(1.0 / ord))
 
 
 def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:
