@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.spatial
 
 from effgrad import compile, grad, hessian, hvp, jacobian, jvp, second_order, taylor
 from effgrad.arrays.laurent import Laurent
@@ -344,3 +345,22 @@ def test_qr_of_dependent_columns_is_right_or_nan(name, mode):
     difference = (f(a + step * u) - f(a - step * u)) / (2 * step)
     expected = difference if name in ("square", "wide") else np.nan
     np.testing.assert_allclose(found, 3 * [expected], rtol=1e-7)
+
+
+def test_a_factor_of_a_matrix_of_lower_rank_has_no_second_derivative():
+    """Three centred points in three dimensions: rounding chose one solution of an equation that has many.
+
+    The first derivative of the rotated points is right, and stays.
+    """
+    rng = np.random.default_rng(0)
+    points, direction, others = rng.normal(size=(3, 3, 3))
+
+    def f(x):
+        return np.sum(others * scipy.spatial.procrustes(x, others)[1])
+
+    def along(x):
+        return np.sum(grad(f)(x) * direction)
+
+    slope = (f(points + 1e-5 * direction) - f(points - 1e-5 * direction)) / 2e-5
+    np.testing.assert_allclose(along(points), slope, rtol=1e-6)
+    assert np.isnan(jvp(along, (points,), (direction,))[1])

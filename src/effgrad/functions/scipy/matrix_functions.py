@@ -39,17 +39,32 @@ def _sylvester_value(a: Value, b: Value, q: Value) -> Value:
     return result
 
 
+def _gap(a: Value, b: Value) -> Value:
+    """Whether the equation has one solution: 1 if no eigenvalue of `a` is that of `-b`, but for rounding, else NaN."""
+    first, second = np.linalg.eigvals(a)[..., :, None], np.linalg.eigvals(b)[..., None, :]
+    size = np.max(np.abs(first), axis=(-2, -1), initial=0.0) + np.max(np.abs(second), axis=(-2, -1), initial=0.0)
+    least = np.min(np.abs(first + second), axis=(-2, -1), initial=np.inf)
+    return np.where(least <= SINGULAR * size, np.nan, 1.0)[..., None, None]
+
+
+def _moved(a: Value, b: Value, q: Value) -> Value:
+    """The solution that a derivative of an equation asks for: NaN where rounding alone chooses one."""
+    return sylvester(a, b, q) * evaluated(_gap, a, b)
+
+
+# Eigenvalues that are smaller than this, relative to the largest, are zero and rounding.
+SINGULAR = 1e-13
 sylvester: Primitive = general(
     _sylvester_value,
     jvp=(
-        lambda t, y, a, b, q: -sylvester(a, b, np.matmul(t, y)),
-        lambda t, y, a, b, q: -sylvester(a, b, np.matmul(y, t)),
-        lambda t, y, a, b, q: sylvester(a, b, t),
+        lambda t, y, a, b, q: -_moved(a, b, np.matmul(t, y)),
+        lambda t, y, a, b, q: -_moved(a, b, np.matmul(y, t)),
+        lambda t, y, a, b, q: _moved(a, b, t),
     ),
     vjp=(
-        lambda g, y, a, b, q: -np.matmul(sylvester(mT(a), mT(b), g), mT(y)),
-        lambda g, y, a, b, q: -np.matmul(mT(y), sylvester(mT(a), mT(b), g)),
-        lambda g, y, a, b, q: sylvester(mT(a), mT(b), g),
+        lambda g, y, a, b, q: -np.matmul(_moved(mT(a), mT(b), g), mT(y)),
+        lambda g, y, a, b, q: -np.matmul(mT(y), _moved(mT(a), mT(b), g)),
+        lambda g, y, a, b, q: _moved(mT(a), mT(b), g),
     ),
     name="solve_sylvester",
 )
@@ -60,9 +75,16 @@ sylvester: Primitive = general(
 
 def _factor_change(t: Value, y: Value, a: Value) -> Value:
     size, turn = np.matmul(adjoint(y), a), np.matmul(adjoint(y), t)
-    change = np.matmul(y, sylvester(size, size, turn - adjoint(turn)))
+    change = np.matmul(y, sylvester(size, size, turn - adjoint(turn)) * evaluated(_one_lost, size))
     beside = t - np.matmul(y, turn)
     return change if shape_of(a)[-2] == shape_of(a)[-1] else change + _over(beside, size)
+
+
+def _one_lost(size: Value) -> Value:
+    """1 where a Hermitian matrix has lost one rank at most, else NaN: the factor of the others is one of many."""
+    values = np.linalg.eigvalsh(size)
+    lost = np.sum(values <= SINGULAR * np.max(values, axis=-1, initial=0.0)[..., None], axis=-1)
+    return np.where(lost > 1, np.nan, 1.0)[..., None, None]
 
 
 def _factor_pull(g: Cotangent, y: Value, a: Value) -> Value:
