@@ -11,7 +11,7 @@ import scipy.spatial.transform
 from differences import parts
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator, griddata
 
-from effgrad import NoRule, compile, grad, jvp
+from effgrad import EffgradError, NoRule, compile, grad, jvp
 from effgrad.functions.scipy import rotation
 
 RNG = np.random.default_rng(0)
@@ -169,3 +169,21 @@ def test_finite_eigenvalues_beside_infinite_ones_have_derivatives():
     assert abs(slope) > 1
     for f in (grad(zeros), compile(grad(zeros))):
         np.testing.assert_allclose(np.sum(f(a) * moved), slope, rtol=1e-7)
+
+
+NEARLY_SINGULAR = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-11]])
+
+
+@pytest.mark.parametrize("allow_singular", [True, False])
+def test_a_covariance_that_scipy_takes_for_singular_is_refused(allow_singular):
+    """Its factor by Cholesky exists: the value was -2e9 where SciPy's is -inf, or an error."""
+
+    def f(covariance):
+        return scipy.stats.multivariate_normal.logpdf(
+            [0.3, 0.5], [0.0, 0.0], covariance, allow_singular=allow_singular
+        )
+
+    with pytest.raises((EffgradError, np.linalg.LinAlgError)):
+        grad(f)(NEARLY_SINGULAR)
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        grad(f)(np.array([[1.0, 2.0], [2.0, 1.0]]))

@@ -503,3 +503,19 @@ def test_modified_fresnel_integrals_have_the_derivatives_of_scipys(function, x):
     found = jvp(lambda x: function(x)[0], (x,), (1.0,))[1]
     near, far = ((function(x + h)[0] - function(x - h)[0]) / (2 * h) for h in (1e-3, 2e-3))
     np.testing.assert_allclose(found, (4 * near - far) / 3, rtol=1e-7)
+
+
+BEGINNINGS = {
+    "gammaincinv": lambda a: sp.gammaincinv(a, 0.0), "gammainccinv": lambda a: sp.gammainccinv(a, 1.0),
+    "betaincinv": lambda a: sp.betaincinv(a, 2.0, 0.0), "betaincinv at 1": lambda a: sp.betaincinv(2.0, a, 1.0),
+    "betainccinv": lambda a: sp.betainccinv(a, 2.0, 1.0), "gdtrix": lambda a: sp.gdtrix(2.0, a, 0.0),
+    "chdtri": lambda a: sp.chdtri(a, 1.0), "fdtri": lambda a: sp.fdtri(a, 3.0, 0.0),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_where_a_distribution_begins_does_not_depend_on_its_shape(name):
+    f = BEGINNINGS[name]
+    assert f(1.6) == f(1.7) == f(1.8)
+    assert grad(f)(1.7) == 0

@@ -181,9 +181,16 @@ def _covariance(
 ) -> None:  # fmt: skip
     """A positive definite covariance, by its Cholesky factor: eigenvectors have no derivative where values meet."""
     n = shape_of(M)[0]
+
+    def tolerance(matrix: Value) -> float:
+        plainly: Value = _multivariate._PSD(matrix, cond, rcond, lower, check_finite, allow_singular)
+        require(plainly.rank == n, "stats", "a covariance that is not singular")
+        return float(plainly.eps)
+
+    self.eps = evaluated(tolerance, M)
     factor = np.linalg.cholesky(M)
     self._M, self._pinv = M, None
-    self.eps, self.V, self.rank = 1e-7, np.zeros((n, 0)), n
+    self.V, self.rank = np.zeros((n, 0)), n
     self.U = mT(np.linalg.inv(factor))
     self.log_pdet = 2 * np.sum(np.log(np.diagonal(factor)))
 

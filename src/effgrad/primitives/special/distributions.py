@@ -135,14 +135,20 @@ def _negative(slope: Tangent) -> Function:
     return lambda y, *args: -slope(*args)
 
 
-def _inverse(partials: Value, place: int) -> tuple[Value, ...]:
-    """The partials of the inverse in one argument, which has the function's value in that place."""
+def _inverse(partials: Value, place: int, last: float = np.inf) -> tuple[Value, ...]:
+    """The partials of the inverse in one argument, which has the function's value in that place.
+
+    Where a distribution begins, at 0, and where it ends does not depend on its shape.
+    """
 
     def rule(index: int) -> Value:
         def partial(y: Value, *args: Value) -> Value:
             args = (*args[:place], y, *args[place + 1 :])
             slope = partials[place](None, *args)
-            return 1 / slope if index == place else -partials[index](None, *args) / slope
+            if index == place:
+                return 1 / slope
+            moved = -partials[index](None, *args) / slope
+            return np.where((plain(y) == 0) | (plain(y) == last), 0.0, moved)
 
         return unknown if partials[index] is unknown else partial
 
@@ -174,8 +180,8 @@ enter({
     sp.chdtriv: _searched(_inverse(_rising(CHI2), 0)),
     sp.betainc: _rising(BETA),
     sp.betaincc: _falling(BETA),
-    sp.betaincinv: _inverse(_rising(BETA), 2),
-    sp.betainccinv: _inverse(_falling(BETA), 2),
+    sp.betaincinv: _inverse(_rising(BETA), 2, 1.0),
+    sp.betainccinv: _inverse(_falling(BETA), 2, 1.0),
     sp.btdtria: _searched(_inverse(_rising(BETA), 0)),
     sp.btdtrib: _searched(_inverse(_rising(BETA), 1)),
     sp.stdtr: _rising(STUDENT),
