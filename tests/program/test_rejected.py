@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
+import scipy.signal
 
 from effgrad import grad
 
@@ -61,6 +63,11 @@ CALLS = {
     "an index for a matrix": lambda x: np.matvec(x, 1),
     "a choice of numbers": lambda x: np.choose(x, x),
     "no place to put": lambda x: np.put(x * 1.0, x, 0),
+    "an argument too many": lambda x: np.array(x, float, 9),
+    "an argument too many, of SciPy": lambda x: scipy.linalg.expm(x, 1),
+    "an argument too many, of a convolution": lambda x: scipy.signal.convolve(x, x, "full", "direct", 5),
+    "an argument too many, of a number": lambda x: float(x[0, 0], 2),
+    "an option that is not there, of SciPy": lambda x: scipy.linalg.inv(x, nonsense=1),
 }  # fmt: skip
 
 

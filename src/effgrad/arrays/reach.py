@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from effgrad.arrays.signatures import raise_as_numpy
+from effgrad.arrays.signatures import ask_again, raise_as_numpy
 from effgrad.arrays.value import Tracer, example, nested, outline, plain, traced_inside
 from effgrad.errors import NoRule
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
@@ -99,8 +99,6 @@ def when_traced(original: Any, rule: Function) -> Function:
             try:
                 return rule(*args, **kwargs)
             except TypeError as error:
-                if not kwargs:
-                    raise
                 args, kwargs = by_position(original, rule, args, kwargs, error)
             return rule(*args, **kwargs)
         return original(*args, **kwargs)
@@ -122,6 +120,7 @@ def by_position(function: Function, rule: Function, args: Sequence[Value], kwarg
             bound = inspect.signature(function).bind(*args, **kwargs)
             known.bind(*bound.args, **bound.kwargs)
             return bound.args, bound.kwargs
+        ask_again(function, args, kwargs)
         name = f"{function.__module__}.{function.__name__}"
         raise NoRule(f"{name} called like this has no derivative rule: {unexpected}") from None
     raise_as_numpy(error, function, args, kwargs)

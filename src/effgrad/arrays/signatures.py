@@ -49,13 +49,16 @@ _USUAL: dict[str, Value] = {
 }  # fmt: skip
 
 
-def raise_as_numpy(error: Exception, function: Function, args: Sequence[Value], kwargs: Params) -> NoReturn:
-    """Raise NumPy's own error for a call whose rule has raised another; the rule's, if NumPy takes the call.
-
-    A function of the user's is not called again.
-    """
-    if not isinstance(error, EffgradError) and not any(map(callable, leaves((args, kwargs)))):
+def ask_again(function: Function, args: Sequence[Value], kwargs: Params) -> None:
+    """Raise the library's own error for a call that it rejects, unless that would call a function of the user's."""
+    if not any(callable(leaf) and not isinstance(leaf, type) for leaf in leaves((args, kwargs))):
         ask_numpy(function, args, kwargs)
+
+
+def raise_as_numpy(error: Exception, function: Function, args: Sequence[Value], kwargs: Params) -> NoReturn:
+    """Raise the library's error for a call whose rule has raised another; the rule's, if the library takes the call."""
+    if not isinstance(error, EffgradError):
+        ask_again(function, args, kwargs)
     raise error
 
 
