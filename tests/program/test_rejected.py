@@ -63,6 +63,7 @@ CALLS = {
     "an index for a matrix": lambda x: np.matvec(x, 1),
     "a choice of numbers": lambda x: np.choose(x, x),
     "no place to put": lambda x: np.put(x * 1.0, x, 0),
+    "nothing in a union": lambda x: np.union1d(x, None),
     "an argument too many": lambda x: np.array(x, float, 9),
     "an argument too many, of SciPy": lambda x: scipy.linalg.expm(x, 1),
     "an argument too many, of a convolution": lambda x: scipy.signal.convolve(x, x, "full", "direct", 5),

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts
-from effgrad.arrays.layout import dtype_of, memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import NUMBERS, dtype_of, memory_like, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import (
@@ -332,7 +332,8 @@ def _concatenate(arrays: Value, axis: object = 0, dtype: object = None, casting:
     arrays = [ordinary(a) for a in arrays]
     if axis is None:
         # Beside arrays, a number of Python's takes their precision.
-        dtype = np.result_type(*map(example, arrays)) if dtype is None and len(arrays) else dtype
+        if dtype is None and not NUMBERS.isdisjoint(map(type, arrays)):
+            dtype = np.result_type(*map(example, arrays))
         arrays, axis = [np.ravel(a) for a in arrays], 0
     result = concatenate(*arrays, axis=axis)
     return result if dtype is None else result.astype(dtype)
