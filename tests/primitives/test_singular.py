@@ -236,3 +236,21 @@ def test_numbers_that_follow_from_the_formula_stay_as_they_are():
     assert found[1] == plain[1]
     assert np.isnan(grad(lambda x: np.arctan2(x[0], x[1]))(ZERO)).all()
     assert np.isnan(grad(np.log)(-1.0)) or grad(np.log)(-1.0) == -1.0
+
+
+@pytest.mark.parametrize("n", [0.0, 1.0, -2.0])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_a_power_has_its_mixed_derivative_where_the_exponent_is_zero(n, shape):
+    """d/da a**n was taken for the constant 0 at n = 0, and so was its derivative in n, which is 1 / a."""
+    a, n = np.full(shape, 0.3)[()], np.full(shape, n)[()]
+    exact = np.sum(a ** (n - 1) * (1 + n * np.log(a)))
+
+    def by_base(n):
+        return np.sum(grad(lambda a: np.sum(a**n))(a))
+
+    def by_exponent(a):
+        return np.sum(grad(lambda n: np.sum(a**n))(n))
+
+    np.testing.assert_allclose(np.sum(grad(by_base)(n)), exact, rtol=1e-13)
+    np.testing.assert_allclose(np.sum(grad(by_exponent)(a)), exact, rtol=1e-13)
+    np.testing.assert_allclose(jvp(by_base, (n,), (np.ones(shape)[()],))[1], exact, rtol=1e-13)

@@ -36,8 +36,8 @@ def _minus_over(y: Value, b: Value) -> Value:
 
 
 def _power_base(y: Value, a: Value, n: Value) -> Value:
-    # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite.
-    flat = plain(n) == 0
+    # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite; but not as it moves.
+    flat = (plain(n) == 0) & (plain(a) == 0) if differentiated(n) else plain(n) == 0
     if decided(flat):
         try:
             if 0 < plain(n).real < 1:
