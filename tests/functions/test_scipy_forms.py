@@ -8,6 +8,7 @@ import scipy.fftpack
 import scipy.interpolate as si
 import scipy.linalg
 import scipy.spatial.transform
+import scipy.stats
 from differences import parts
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator, griddata
 
@@ -187,3 +188,34 @@ def test_a_covariance_that_scipy_takes_for_singular_is_refused(allow_singular):
         grad(f)(NEARLY_SINGULAR)
     with pytest.raises(ValueError, match="positive semidefinite"):
         grad(f)(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+ISOLATED = {
+    "genpareto": (scipy.stats.genpareto, (0.0,)), "genextreme": (scipy.stats.genextreme, (0.0,)),
+    "kappa4": (scipy.stats.kappa4, (0.0, 0.3)), "kappa4 in its second": (scipy.stats.kappa4, (0.3, 0.0)),
+    "tukeylambda": (scipy.stats.tukeylambda, (0.0,)), "skewnorm": (scipy.stats.skewnorm, (0.0,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ISOLATED)
+@pytest.mark.parametrize("method", ["pdf", "logpdf"])
+def test_a_shape_with_a_formula_of_its_own_is_refused(name, method):
+    """SciPy takes another formula at such a shape, and its derivative, 0, was given for that of the density."""
+    distribution, shapes = ISOLATED[name]
+
+    def f(shift):
+        return getattr(distribution, method)(0.4, *[shape + shift for shape in shapes])
+
+    with pytest.raises(NoRule, match="another formula"):
+        grad(f)(0.0)
+    slope = (f(0.01 + 1e-5) - f(0.01 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(grad(f)(0.01), slope, rtol=1e-5)
+    beside = grad(lambda x: getattr(distribution, method)(x, *shapes))(0.4)
+    around = [getattr(distribution, method)(0.4 + step, *shapes) for step in (1e-5, -1e-5)]
+    np.testing.assert_allclose(beside, (around[0] - around[1]) / 2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_moment_with_a_formula_of_its_own_is_refused(order):
+    with pytest.raises(NoRule, match="another formula"):
+        grad(lambda b: [scipy.stats.truncpareto.mean, scipy.stats.truncpareto.var][order - 1](b, 5.0))(float(order))

@@ -16,7 +16,7 @@ from scipy.stats import _continuous_distns, _kde, _multivariate
 
 from effgrad.arrays.layout import shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import UFUNCS, evaluated, plain
+from effgrad.arrays.value import UFUNCS, depends, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import Items, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed
@@ -76,13 +76,36 @@ def _inside(low: Value, high: Value) -> Value:
     return (low + high) / 2
 
 
+# Shapes, by their places, at which SciPy takes another formula than beside them: it has no derivative there.
+ISOLATED = {
+    "genpareto": ((0, 0.0),), "genextreme": ((0, 0.0),), "kappa4": ((0, 0.0), (1, 0.0)), "tukeylambda": ((0, 0.0),),
+    "skewnorm": ((0, 0.0),),
+}  # fmt: skip
+ISOLATED_MOMENTS = {"truncpareto": ((0, 1.0), (0, 2.0), (0, 3.0), (0, 4.0))}
+
+
+def _as_shapes(self: Value, shapes: Value, isolated: dict[str, Value]) -> tuple[Value, ...]:
+    """The shapes of a distribution as arrays, refused where one is isolated and a derivative goes through it."""
+    arrays: list[Value] = [*map(np.asarray, shapes)]
+    for place, number in isolated.get(self.name, ()):
+
+        def check(shape: Value, number: float = number) -> Value:
+            apart = not np.any(np.asarray(shape) == number)
+            require(apart, f"stats.{self.name}", f"shapes beside {number}, where SciPy takes another formula")
+            return 0.0
+
+        if depends(arrays[place]):
+            arrays[place] = arrays[place] + evaluated(check, arrays[place])
+    return tuple(arrays)
+
+
 def _standard(name: str) -> Function:
     """A method of continuous distributions as a rule."""
     method, below, above = POINTS[name]
 
     def rule(self: Value, x: Value, *args: Value, **named: Option) -> Value:
         shapes, loc, scale = self._parse_args(*args, **named)
-        shapes = tuple(map(np.asarray, shapes))
+        shapes = _as_shapes(self, shapes, ISOLATED)
         z = (np.asarray(x) - loc) / scale
         low, high = self._get_support(*map(plain, shapes))
         valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0) & (plain(z) == plain(z))
@@ -109,7 +132,7 @@ def _counted(name: str) -> Function:
                 f"scipy.stats.{self.name}.{name} has a derivative rule in its parameters, not in the count k: "
                 "effgrad.stop_gradient(k) makes it a constant"
             )
-        shapes = tuple(map(np.asarray, shapes))
+        shapes = _as_shapes(self, shapes, ISOLATED)
         k = np.asarray(k) - loc
         low, high = self._get_support(*map(plain, shapes))
         valid, inside = self._argcheck(*map(plain, shapes)), (k >= low) & (k <= high)
@@ -127,7 +150,7 @@ def _counted(name: str) -> Function:
 def _quantile(name: str) -> Function:
     def rule(self: Value, q: Value, *args: Value, **named: Option) -> Value:
         shapes, loc, scale = self._parse_args(*args, **named)
-        shapes = tuple(map(np.asarray, shapes))
+        shapes = _as_shapes(self, shapes, ISOLATED)
         low, high = self._get_support(*map(plain, shapes))
         low, high = (low, high) if name == "ppf" else (high, low)
         valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0) & (plain(q) >= 0) & (plain(q) <= 1)
@@ -141,7 +164,7 @@ def _quantile(name: str) -> Function:
 
 def _entropy(self: Value, *args: Value, **named: Option) -> Value:
     shapes, loc, scale = self._parse_args(*args, **named)
-    shapes = tuple(map(np.asarray, shapes))
+    shapes = _as_shapes(self, shapes, ISOLATED)
     valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0)
     value = self._entropy(*shapes)
     value = value + np.log(scale) if isinstance(self, scipy.stats.rv_continuous) else value
@@ -162,7 +185,7 @@ def _integrated_entropy(self: Value, *shapes: Value) -> Value:
 def _moments(self: Value, *args: Value, **named: Option) -> Value:
     """`stats`: what a distribution states about its standard form; `mean`, `var` and `std` ask this."""
     shapes, loc, scale, letters = self._parse_args_stats(*args, **named)
-    shapes = tuple(map(np.asarray, shapes))
+    shapes = _as_shapes(self, shapes, ISOLATED | ISOLATED_MOMENTS)
     valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0)
     with np.errstate(all="ignore"):
         stated = self._stats(*shapes, **({"moments": letters} if self._stats_has_moments else {}))
