@@ -56,6 +56,15 @@ CASES = {
     "svd complex": (lambda a: projections(np.linalg.svd(a, full_matrices=False)), TALL_COMPLEX),
     "svd complex wide": (
         lambda a: projections(np.linalg.svd(a, full_matrices=False)), np.swapaxes(TALL_COMPLEX, 1, 2)),
+    "svd complex vectors": (lambda a: tuple(np.linalg.svd(a, full_matrices=False)), TALL_COMPLEX),
+    "svd complex vectors wide": (
+        lambda a: tuple(np.linalg.svd(a, full_matrices=False)), np.swapaxes(TALL_COMPLEX, 1, 2)),
+    "svd complex vectors square": (lambda a: tuple(np.linalg.svd(a)), COMPLEX),
+    "svd hermitian vectors": (lambda a: tuple(np.linalg.svd(a, hermitian=True)), POSITIVE_COMPLEX[0]),
+    "eigh complex vectors": (lambda a: tuple(np.linalg.eigh(a)), POSITIVE_COMPLEX[0]),
+    "eigh complex vectors U": (lambda a: tuple(np.linalg.eigh(a, "U")), POSITIVE_COMPLEX),
+    "scipy eigh generalised vectors": (
+        lambda a: tuple(sl.eigh(a, POSITIVE_COMPLEX[0], driver="gvd")), POSITIVE_COMPLEX[1]),
     "svd hermitian": (lambda a: projections(np.linalg.svd(a, hermitian=True)), COMPLEX),
     "svd hermitian values": (lambda a: np.linalg.svd(a, hermitian=True, compute_uv=False), BATCH),
     "svdvals": (np.linalg.svdvals, TALL_COMPLEX),

@@ -30,6 +30,7 @@ from effgrad.primitives import (  # noqa: F401
     overwrite,
     product,
     reduction,
+    singular_values,
     ufuncs,
 )
 from effgrad.primitives.special import bessel, definitions, distributions, elementary, elliptic  # noqa: F401

@@ -20,7 +20,7 @@ from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.namespace import Library
 from effgrad.arrays.value import depends
 from effgrad.errors import NoCounterpart
-from effgrad.primitives import decomposition, product
+from effgrad.primitives import decomposition, product, singular_values
 from effgrad.vocabulary import DTypeLike, Function, Index, Option, Params, Shape, Value
 
 Array = Any  # dask.array.Array
@@ -264,7 +264,7 @@ class Linalg:
     eigh = staticmethod(_of_matrices(np.linalg.eigh, "(i,i)->(i),(i,i)", decomposition.EighResult))
     eigvalsh = staticmethod(_of_matrices(np.linalg.eigvalsh, "(i,i)->(i)"))
     eig = staticmethod(_of_matrices(np.linalg.eig, "(i,i)->(i),(i,i)", decomposition.EigResult))
-    svd = staticmethod(_of_matrices(np.linalg.svd, "(m,n)->(m,k),(k),(k,n)", decomposition.SVDResult))
+    svd = staticmethod(_of_matrices(np.linalg.svd, "(m,n)->(m,k),(k),(k,n)", singular_values.SVDResult))
     svdvals = staticmethod(_of_matrices(np.linalg.svdvals, "(m,n)->(k)"))
     qr = staticmethod(_of_matrices(np.linalg.qr, "(m,n)->(m,k),(k,n)", decomposition.QRResult))
     pinv = staticmethod(_of_matrices(np.linalg.pinv, "(m,n)->(n,m)"))

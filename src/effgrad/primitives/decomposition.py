@@ -1,56 +1,52 @@
-"""Eigenvalues, singular values and their vectors. Batches everywhere, as in NumPy.
+"""Eigenvalues and their vectors. Batches everywhere, as in NumPy.
 
 A derivative is that of the function as NumPy computes it. `eigh` and `eigvalsh` read one triangle of their argument, so
 the derivative by the other is 0; `effgrad.symmetric(a)` before them gives the symmetric one.
 
 A decomposition with several results has a primitive that returns them packed in one array, and the functions take it
-apart. Where eigenvalues or singular values coincide, their vectors have no derivative: the part of a rule that divides
-by their difference is NaN, unless the vectors are not used at all, which the cotangent's structural zeros tell. A
-program in which the choice of vectors cancels has its limit (`effgrad.api.singular`).
+apart. Where eigenvalues coincide, their vectors have no derivative: the part of a rule that divides by their difference
+is NaN, unless the vectors are not used at all, which the cotangent's structural zeros tell. A program in which the
+choice of vectors cancels has its limit (`effgrad.api.singular`).
 
 Cotangents are not conjugated (`effgrad.primitives.complexes`): the rules below are stated for the conjugate G of a
 cotangent, with dL = Re tr(G^H dY), and conjugate their result.
 
+Complex vectors have the phases of LAPACK, whose reflections leave a row of them real.
+
 Eigenvectors: Giles, An extended collection of matrix derivative results (2008); Boeddeker et al., On the computation of
-complex-valued gradients (2017). Complex singular vectors: Wan and Zhang, Automatic differentiation for complex valued
-SVD (2019).
+complex-valued gradients (2017).
 """
 
 from typing import Any, cast
 
 from effgrad.arrays import laurent, library_matrices
-from effgrad.arrays.layout import shape_of
 from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Evaluation, Tracer, composed, evaluated, plain
-from effgrad.errors import NoRule
 from effgrad.primitives import eigenseries
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.cotangents import dense
 from effgrad.primitives.factors import QRResult as QRResult
-from effgrad.primitives.factors import adjoint, hermitian, imaginary_diagonal, into_triangle
+from effgrad.primitives.factors import adjoint, hermitian, into_triangle
 from effgrad.primitives.factors import cholesky as cholesky
 from effgrad.primitives.factors import qr_packed as qr_packed
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import inv, mT, solve
-from effgrad.primitives.quotients import (
-    asked,
-    cleared,
-    diagonal,
-    inverse_if_apart,
-    is_zero,
-    over_differences,
-    undefined_where,
-)
-from effgrad.vocabulary import Cotangent, Shape, Tangent, Value
+from effgrad.primitives.quotients import asked, diagonal, of_phases, over_differences, phases
+from effgrad.vocabulary import Cotangent, Tangent, Value
 
 # Eigenvalues of Hermitian matrices: a row of eigenvalues over the matrix of eigenvectors.
 
 
 def _triangle(lower: bool) -> Value:
     return "L" if lower else "U"
+
+
+def _kept_real(lower: bool) -> int:
+    """The row of complex eigenvectors that LAPACK makes real: its reflections leave it as it is."""
+    return 0 if lower else -1
 
 
 def _eigh_value(a: Value, lower: bool) -> Value:
@@ -62,13 +58,17 @@ def _eigh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     inner = np.matmul(np.matmul(adjoint(v), hermitian(t, lower)), v)
     turned = np.matmul(v, over_differences(inner, w))
+    turned = turned - v * phases(turned, v, _kept_real(lower))
     return np.concatenate([np.real(diagonal(inner))[..., None, :], turned], axis=-2)
 
 
 def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
     gw, gv, known = _of_packed(g)
-    inner = np.matmul(adjoint(v), conj(gv))
+    gv = conj(gv)
+    if is_complex(v):
+        gv = gv + of_phases(np.sum(conj(gv) * v, axis=-2, keepdims=True), gv, v, _kept_real(lower))
+    inner = np.matmul(adjoint(v), gv)
     # The Hermitian part of the quotients is all that counts.
     quotient = over_differences((inner - adjoint(inner)) / 2, w, known, inner)
     middle = quotient + np.real(gw)[..., None, :] * np.eye(w.shape[-1])
@@ -84,7 +84,7 @@ def _of_packed(g: Cotangent) -> tuple[Value, Value, Value]:
 eigh_packed = general(
     _eigh_value, _eigh_jvp, _eigh_vjp, name="eigh", forms=True, batch=stacked, counterpart=BY_NUMPY
 )  # fmt: skip
-EighResult, EigResult, SVDResult = [cast(Any, type(getattr(np.linalg, f)(np.eye(1)))) for f in ("eigh", "eig", "svd")]
+EighResult, EigResult = [cast(Any, type(getattr(np.linalg, f)(np.eye(1)))) for f in ("eigh", "eig")]
 
 
 def _eigvalsh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
@@ -208,175 +208,6 @@ def _eigvals_order(a: Value, w: Value) -> Value:
     return order
 
 
-# Singular values: u, s and the transpose of v, raveled one after the other.
-
-
-def _svd_value(a: Value) -> Value:
-    u, s, vt = np.linalg.svd(a, full_matrices=False)
-    return _pack(u, s, vt)
-
-
-def _pack(u: Value, s: Value, vt: Value) -> Value:
-    batch = shape_of(s)[:-1]
-    return np.concatenate([np.reshape(u, (*batch, -1)), s, np.reshape(vt, (*batch, -1))], axis=-1)
-
-
-def _unpack(y: Value, shape: Shape) -> tuple[Value, Value, Value]:
-    *batch, m, n = shape
-    k = min(m, n)
-    u, s, vt = y[..., : m * k], y[..., m * k : m * k + k], y[..., m * k + k :]
-    return np.reshape(u, (*batch, m, k)), np.real(s), np.reshape(vt, (*batch, k, n))
-
-
-def _over_squares(product: Value, s: Value, known: Value = True, beside: Value = None) -> Value:
-    """`product` over the differences of squares."""
-    total = s[..., None, :] + s[..., :, None]
-    return over_differences(product, s, known, beside) * inverse_if_apart(total, plain(total) == 0)
-
-
-def _over_values(outside: Value, s: Value, known: Value = True) -> Value:
-    """The part outside the singular vectors over the singular values; NaN over 0, which any vectors belong to."""
-    zero = evaluated(is_zero, s)[..., None, :]
-    quotient = cleared(outside, outside) * inverse_if_apart(s[..., None, :], zero)
-    return undefined_where(quotient, evaluated(_undefined_columns, zero, known, outside))
-
-
-def _undefined_columns(zero: Value, known: Value, outside: Value) -> Value:
-    columns = known if known is True else np.any(known, axis=-2, keepdims=True)
-    return np.broadcast_to(zero & columns, outside.shape)
-
-
-def _half_phase(inner: Value, s: Value, known: Value = True) -> Value:
-    """The phases of a left and a right singular vector turn against each other, and each by half."""
-    if not is_complex(inner):
-        return 0.0
-    return imaginary_diagonal(_over_values(0.5 * inner, s, known))
-
-
-def _svd_jvp(t: Tangent, y: Value, a: Value) -> Value:
-    u, s, vt = _unpack(y, shape_of(a))
-    v, row = adjoint(vt), s[..., None, :]
-    inner = np.matmul(np.matmul(adjoint(u), t), v)
-    phase = _half_phase(inner, s)
-    du = np.matmul(u, _over_squares(inner * row + mT(row) * adjoint(inner), s) + phase)
-    dv = np.matmul(v, _over_squares(mT(row) * inner + adjoint(inner) * row, s) - phase)
-    if _is_tall(u):
-        du = du + _over_values(np.matmul(t, v) - np.matmul(u, inner), s)
-    if _is_tall(v):
-        dv = dv + _over_values(np.matmul(adjoint(t), u) - np.matmul(v, adjoint(inner)), s)
-    return _pack(du, np.real(diagonal(inner)), adjoint(dv))
-
-
-def _is_tall(u: Value) -> bool:
-    """Whether there is a part outside the vectors."""
-    return shape_of(u)[-2] > shape_of(u)[-1]
-
-
-def _svd_vjp(g: Cotangent, y: Value, a: Value) -> Value:
-    shape = shape_of(a)
-    u, s, vt = _unpack(y, shape)
-    known_u, known_v = _asked_of(g, shape)
-    gu, gs, gvt = _unpack(dense(g), shape)
-    gu, v, gv = conj(gu), adjoint(vt), mT(gvt)
-    row, inner_u, inner_v = s[..., None, :], np.matmul(adjoint(u), gu), np.matmul(adjoint(v), gv)
-    # The transpose of each line of the rule going forward.
-    pu = _over_squares(inner_u - adjoint(inner_u), s, known_u, inner_u)
-    pv = _over_squares(inner_v - adjoint(inner_v), s, known_v, inner_v)
-    middle = pu * row + mT(row) * pv + gs[..., None, :] * np.eye(s.shape[-1])
-    middle = middle + _half_phase(inner_u - inner_v, s, evaluated(_either, known_u, known_v))
-    result = np.matmul(np.matmul(u, middle), vt)
-    if _is_tall(u):
-        result = result + np.matmul(_outside(gu, u, s, known_u), vt)
-    if _is_tall(v):
-        result = result + np.matmul(u, adjoint(_outside(gv, v, s, known_v)))
-    return conj(result)
-
-
-def _asked_of(g: Cotangent, shape: Shape) -> tuple[Value, Value]:
-    """The masks of the cotangents of left and right vectors, as columns, where they are no structural zeros."""
-    known = asked(g)
-    if known is True:
-        return True, True
-    known_u, _, known_vt = _unpack(known, shape)
-    return known_u, mT(known_vt)
-
-
-def _either(known_u: Value, known_v: Value) -> Value:
-    """The mask of the pairs of vectors that are asked for, as a row."""
-    columns = [known if known is True else np.any(known, axis=-2, keepdims=True) for known in (known_u, known_v)]
-    return columns[0] | columns[1]
-
-
-def _outside(g: Value, u: Value, s: Value, known: Value) -> Value:
-    """The part of a cotangent outside the vectors, over the singular values."""
-    return _over_values(g - np.matmul(u, np.matmul(adjoint(u), g)), s, known)
-
-
-svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd", forms=True, batch=stacked, counterpart=BY_NUMPY)
-
-
-def thin_svd(a: Value) -> Value:
-    """Singular values with as many vectors as there are values."""
-    return SVDResult(*_unpack(svd_packed(a), shape_of(a)))
-
-
-def _svdvals_jvp(t: Tangent, y: Value, a: Value) -> Value:
-    u, _, vt = thin_svd(a)
-    return np.real(np.sum(conj(u) * np.matmul(t, adjoint(vt)), axis=-2))
-
-
-def _svdvals_vjp(g: Cotangent, y: Value, a: Value) -> Value:
-    u, _, vt = thin_svd(a)
-    return conj(np.matmul(u * np.real(g)[..., None, :], vt))
-
-
-svdvals = general(
-    lambda a: np.linalg.svd(a, compute_uv=False), _svdvals_jvp, _svdvals_vjp, name="svdvals", batch=stacked,
-    counterpart=library_matrices.linalg("svdvals"),
-)
-
-
-def _svd(a: Value, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Value:
-    if hermitian:
-        return _svd_by_eigh(a, compute_uv)
-    if not compute_uv:
-        return svdvals(a)
-    shape = shape_of(a)
-    if full_matrices and shape[-1] != shape[-2]:
-        raise NoRule(
-            "the square factors of numpy.linalg.svd of a matrix that is not square have no derivative: "
-            "use full_matrices=False"
-        )
-    return thin_svd(a)
-
-
-def _svd_by_eigh(a: Value, compute_uv: bool) -> Value:
-    """The singular values of a Hermitian matrix of which the lower triangle is read, as NumPy has them."""
-    if not compute_uv:
-        return np.flip(np.sort(np.abs(np.linalg.eigvalsh(a))), -1)
-    w, v = np.linalg.eigh(a)
-    order = evaluated(_by_size, w)
-    s, u = np.take_along_axis(w, order, axis=-1), np.take_along_axis(v, order[..., None, :], axis=-1)
-    return SVDResult(u, np.abs(s), adjoint(u * np.sign(plain(s))[..., None, :]))
-
-
-def _by_size(w: Value) -> Value:
-    return np.argsort(np.abs(w))[..., ::-1]
-
-
-def _series_of_svd(a: laurent.Laurent) -> Value:
-    return eigenseries.packed_svd(a) or laurent.unknown(a)
-
-
-def _series_of_svdvals(a: laurent.Laurent) -> Value:
-    *_, m, n = a.coefficients.shape
-    k, packed = min(m, n), eigenseries.packed_svd(a)
-    return packed and laurent.linear(lambda y: y[..., m * k : m * k + k], packed)
-
-
-svd_packed.series, svdvals.series = _series_of_svd, _series_of_svdvals
-
-
 def _series_of_triangle(a: laurent.Laurent, lower: bool) -> Value:
     return eigenseries.packed(laurent.linear(lambda c: hermitian(c, lower), a)) or laurent.unknown(a)
 
@@ -388,10 +219,5 @@ inv.series = lambda a: laurent.solved(a, laurent.constant(np.eye(a.coefficients.
 eigvalsh.series = lambda a, lower: laurent.linear(lambda y: np.real(y[..., 0, :]), _series_of_triangle(a, lower))
 
 
-composed({
-    np.linalg.eigvalsh: _eigvalsh, np.linalg.eigvals: as_computed(np.linalg.eigvals, _eigvals),
-    np.linalg.svdvals: lambda x, /: svdvals(x),
-})  # fmt: skip
-FUNCTIONS.enter({
-    np.linalg.eigh: _eigh, np.linalg.eig: _eig, np.linalg.svd: as_computed(np.linalg.svd, _svd),
-})  # fmt: skip
+composed({np.linalg.eigvalsh: _eigvalsh, np.linalg.eigvals: as_computed(np.linalg.eigvals, _eigvals)})
+FUNCTIONS.enter({np.linalg.eigh: _eigh, np.linalg.eig: _eig})

@@ -1,9 +1,10 @@
-"""Quotients by differences of eigenvalues, in the derivatives of their vectors."""
-
+"""Quotients by differences of eigenvalues, in the derivatives of their vectors, and the phases of complex ones."""
 
 from effgrad.arrays import counterparts, laurent
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import evaluated
+from effgrad.arrays.value import evaluated, plain
+from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import FORMS, settled
 from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.vocabulary import Cotangent, Value
@@ -76,3 +77,33 @@ def _undefined(equal: Value, asked: Value) -> Value:
 
 def diagonal(x: Value) -> Value:
     return np.diagonal(x, axis1=-2, axis2=-1)
+
+
+# Elements of vectors of length 1 that are smaller count as zero: which phase they have is rounding.
+SMALL = 1e-10
+
+
+def phases(change: Value, v: Value, place: int) -> Value:
+    """The turns of complex vectors, as a row times i, in a change of them that would leave an element of each real.
+
+    LAPACK chooses phases so; where the element is zero, the vector keeps the phase of the change.
+    """
+    if not is_complex(v):
+        return 0.0
+    return 1j * np.imag(change[..., [place], :]) * _over_element(v, place)
+
+
+def of_phases(along: Value, g: Value, v: Value, place: int) -> Value:
+    """The transpose of `phases`, for the conjugate of a cotangent whose products with the vectors are `along`."""
+    size = np.sum(np.abs(plain(g)) * np.abs(plain(v)), axis=-2, keepdims=True)
+    counts = np.abs(np.imag(plain(along))) > 1e-13 * size
+    turned = 1j * np.where(counts, np.imag(along), 0.0) * _over_element(v, place)
+    rows = np.arange(shape_of(v)[-2])[:, None] == place % shape_of(v)[-2]
+    return rows * turned
+
+
+def _over_element(v: Value, place: int) -> Value:
+    """One over a real element of each vector; 0 where it is zero."""
+    element = np.real(v[..., [place], :])
+    zero = np.abs(plain(element)) <= SMALL
+    return np.where(zero, 0.0, 1 / np.where(zero, 1.0, element))
