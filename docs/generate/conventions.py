@@ -123,6 +123,10 @@ never taken for 0, whatever their cotangents are; those that are not used, as th
 by construction. `scipy.linalg.schur`, and `eig` of a matrix without a basis of eigenvectors, stay NaN: write
 `scipy.linalg.expm`, `sqrtm`, `logm`, `polar` or `funm`, which have rules of their own.
 
+Complex eigenvectors of `eigh` and singular vectors have the phases that LAPACK chooses: the first element of each
+eigenvector is real (the last with `UPLO="U"`), and of each right singular vector, or of each left one of a wide matrix.
+Where that element is 0, the phase is undefined, and only what does not depend on it has a derivative.
+
 What has left the range of floating point is no singular point, and has no limit: where the squares in a norm, `std` or
 a distance underflow to 0 (elements of 1e-200, in single precision of 1e-25), or a sum overflows in a root or logarithm,
 the derivative is NaN, and not 0. `scipy.linalg.norm` of a vector and `np.hypot` do not leave it, nor do their
