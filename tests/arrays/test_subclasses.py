@@ -215,9 +215,33 @@ def by_methods_of_an_array(x):
     return np.sum(a * x)
 
 
-@pytest.mark.parametrize("f", [by_a_view, by_methods_of_an_array])
-def test_augmented_assignments_called_as_methods(f):
-    """Those to a view were lost, silently."""
+class Quiet(np.ndarray):
+    """Its methods are wrapped by functions of libraries, to which it is an array of its class too."""
+
+    name = "xyz"
+
+    @np.errstate(all="ignore")
+    def __mul__(self, other):
+        return 3.0 * np.dot(np.asarray(self), np.asarray(other)) * len(self.name)
+
+    @np.errstate(all="ignore")
+    def total(self):
+        return self.sum() * len(self.name)
+
+    @np.errstate(all="ignore")
+    def __setitem__(self, index, value):
+        np.ndarray.__setitem__(self, index, 2 * value)
+
+
+def by_wrapped_methods(x):
+    a = x.copy().view(Quiet)
+    a[0, 1] = x[1, 1]
+    return (a * x)[0, 1] + a.total() + np.sum(np.asarray(a) * x)
+
+
+@pytest.mark.parametrize("f", [by_a_view, by_methods_of_an_array, by_wrapped_methods])
+def test_methods_of_a_class_that_write_to_memory(f):
+    """Those to a view were lost, silently; methods wrapped by libraries were given an array without its class."""
     agrees_with_differences(f, np.array([[0.8, 0.3], [0.4, 1.1]]), rtol=1e-5, atol=1e-7)
 
 

@@ -407,3 +407,15 @@ def test_a_hessian_vector_product_takes_further_arguments():
     v = np.arange(4.0)
     np.testing.assert_allclose(hvp(loss, W, v, XS[0], 0.5), hessian(loss)(W, XS[0], 0.5) @ v, rtol=1e-12)
     assert vjp(lambda w: hvp(loss, w, v, XS[0], y=0.5)[0], W)[1](1.0)[0].shape == (4,)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: float(x[0]) * x[1], lambda x: x[0].item() ** 2 + x.item(1), lambda x: sum(x.tolist()) * x[0]],
+    ids=["float", "item", "tolist"],
+)
+def test_numbers_taken_out_of_arrays_are_of_each_member(f):
+    x = LEVELS[:, :3]
+    np.testing.assert_allclose(vmap(f)(x), [f(row) for row in x], rtol=1e-14)
+    np.testing.assert_allclose(vmap(grad(f))(x), [grad(f)(row) for row in x], rtol=1e-14)
+    np.testing.assert_allclose(compile(vmap(f))(x), [f(row) for row in x], rtol=1e-14)

@@ -228,6 +228,8 @@ def as_pythons(value: Value) -> Value:
     if not isinstance(plain(value), np.floating | np.complexfloating):
         return value
     primal = value.primal
+    if isinstance(primal, np.ndarray):  # the members of a batch
+        return value
     return held(value.owner, as_pythons(primal) if isinstance(primal, Tracer) else primal.item(), value.shadow)
 
 

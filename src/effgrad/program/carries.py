@@ -27,6 +27,8 @@ def _carries(arg: Object) -> bool:
         return True
     if kind in PLAIN:
         return False
+    if _is_written(arg):
+        return True
     if kind is list or kind is tuple:
         return any(map(_carries, arg))
     if traced_inside(arg) or str(kind.__module__).partition(".")[0] in TABLES:
@@ -38,7 +40,7 @@ def _carries(arg: Object) -> bool:
 
 
 def _is_written(value: object) -> bool:
-    return type(value) is np.ndarray and bool(memories) and memory_of(value) is not None
+    return isinstance(value, np.ndarray) and bool(memories) and memory_of(value) is not None
 
 
 PLAIN = frozenset((int, float, bool, str, complex, type(None), np.ndarray, np.float64, np.dtype))

@@ -39,6 +39,7 @@ from effgrad.program.methods import array_method, in_memory, of_array, with_out
 from effgrad.program.policy import FUNCTIONS, is_users, root_of_function
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import WRITING, Rules, WithItems, creating
+from effgrad.program.subclasses import read_arrays
 from effgrad.program.views import ITSELF
 from effgrad.vocabulary import Activation, Function, Object
 
@@ -133,7 +134,7 @@ class OnDemand:
 
     def __call__(self, /, *args: Object, **kwargs: Object) -> Object:
         if memories:
-            args, kwargs = tuple(map(now, args)), {key: now(value) for key, value in kwargs.items()}
+            args, kwargs = tuple(map(read_arrays, args)), {key: read_arrays(value) for key, value in kwargs.items()}
         return (self.rewritten() if carries(args, kwargs) else self.f)(*args, **kwargs)
 
     def run_rewritten(self, /, *args: Object, **kwargs: Object) -> Object:
@@ -338,7 +339,6 @@ def partial(f: Any) -> Object:
 
 def cached(f: Any) -> Object:
     """A function with `functools.lru_cache`: what depends on traced values is not kept."""
-
     return lambda *args, **kwargs: (call(f.__wrapped__) if carries(args, kwargs) else f)(*args, **kwargs)
 
 
