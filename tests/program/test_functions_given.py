@@ -1,14 +1,16 @@
 """Functions that a program hands on: the same objects for Python's own functions, and read where they are called."""
 
+import contextlib
 import copy
 import functools
+import math
 import pickle
 import re
 
 import numpy as np
 import pytest
 
-from effgrad import grad
+from effgrad import compile, grad
 
 
 def top_level(x):
@@ -121,3 +123,42 @@ def test_methods_of_operators_are_asked_in_pythons_order_and_once(operator):
 
             grad(body)(1.0)
             assert found == [asked(f, a, b)]
+
+
+@contextlib.contextmanager
+def context():
+    yield
+
+
+class Context(contextlib.ContextDecorator):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
+class Model:
+    @staticmethod
+    @context()
+    def total(x):
+        return writes(x) + math.log(x)
+
+
+@context()
+def in_a_context(x):
+    return writes(x) if x > 0 else x
+
+
+@Context()
+@np.errstate(all="ignore")
+def in_two(x):
+    return writes(x) + Model.total(x)
+
+
+@pytest.mark.parametrize("f", [in_a_context, in_two, Model.total, Context()(lambda x: writes(x))])
+def test_a_function_that_a_context_decorates_is_read(f):
+    """It was run as it stands, where a write of a traced value is refused."""
+    slope = (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6
+    assert grad(f)(1.5) == pytest.approx(slope, rel=1e-8)
+    assert compile(grad(f))(1.5) == pytest.approx(slope, rel=1e-8)

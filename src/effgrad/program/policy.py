@@ -63,6 +63,15 @@ def holds(f: Callable[..., object]) -> bool:
     return root_of(getattr(f, "__module__", None)) in sys.stdlib_module_names and f not in CALLING
 
 
+def is_around_users(value: object) -> bool:
+    """Whether a value is a function of the user's, or a library's around one, as a decorator returns."""
+    while type(value) is FunctionType and hasattr(value, "__wrapped__") and not is_users(value):
+        if root_of_function(value) == "effgrad":
+            return False
+        value = value.__wrapped__
+    return is_users(value)
+
+
 def is_users(value: object) -> bool:
     """Whether a value is a function of the user's, and not of ours or of a library."""
     function = value.__func__ if type(value) is MethodType else value

@@ -36,7 +36,7 @@ from effgrad.program.handed import outside
 from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, Namespace, like
 from effgrad.program.methods import array_method, in_memory, of_array, with_out
-from effgrad.program.policy import FUNCTIONS, is_users, root_of_function
+from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import WRITING, Rules, WithItems, creating
 from effgrad.program.subclasses import read_arrays
@@ -88,7 +88,7 @@ def _function(f: Any) -> Object:
     if root == "effgrad":
         return f if f.__module__.startswith("effgrad.arrays") else of_ours(f)
     if root in policy.NEVER or f in policy.AT_FRAMES:
-        return f
+        return closed_again(f)  # a decorator's function, mostly of a context
     return OnDemand(f) if root in ON_DEMAND and f.__globals__.get("__name__") not in policy.OF_ARRAYS else rewritten(f)
 
 
@@ -208,9 +208,9 @@ def ufunc_method(f: Function) -> Object:
 def closed_again(f: Any) -> Object:
     """A function that closes over the user's, with these read."""
     cells = f.__closure__ or ()
-    if not any(is_users(_content(cell)) for cell in cells):
+    if not any(is_around_users(_content(cell)) for cell in cells):
         return f
-    read_cells = [CellType(read(v)) if is_users(v := _content(cell)) else cell for cell in cells]
+    read_cells = [CellType(read(v)) if is_around_users(v := _content(cell)) else cell for cell in cells]
     return like(f, FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(read_cells)))
 
 
