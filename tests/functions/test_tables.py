@@ -32,3 +32,18 @@ def test_a_column_as_input_has_an_array_as_gradient(column):
 def test_a_column_times_a_traced_number():
     column = COLUMNS[0]
     np.testing.assert_allclose(grad(lambda w: np.sum((column * w[0]) ** 2))(W), [28, 0])
+
+
+METHODS = {
+    "sum": lambda w, c: (w[0] * c).sum() * w[1],
+    "np.mean": lambda w, c: np.mean(c * w[0]) + np.max(w[1] * c),
+    "np.prod": lambda w, c: np.prod(w[0] * c) + np.std(w[1] * c),
+    "np.dot": lambda w, c: np.exp(np.dot(w[0] * c, c)) * w[1],
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_table_of_xarray_keeps_its_labels_and_is_a_number_at_the_end(name):
+    f = METHODS[name]
+    differences = [float(f(W + e, COLUMNS[1]) - f(W - e, COLUMNS[1])) / 2e-6 for e in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(grad(f)(W, COLUMNS[1]), differences, rtol=1e-6)

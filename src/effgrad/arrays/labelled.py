@@ -11,7 +11,7 @@ import numpy as np
 
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule
-from effgrad.vocabulary import Value
+from effgrad.vocabulary import Function, Value
 
 
 @functools.lru_cache(1000)
@@ -26,6 +26,12 @@ def labelled(value: Value) -> bool:
 
 def of_pandas(value: Value) -> bool:
     return labelled(value) and hasattr(value, "__pandas_priority__")
+
+
+def has_method(value: Value, function: Function) -> bool:
+    """Whether a function of NumPy is a method of a table of xarray, which NumPy calls then; ufuncs ask the table."""
+    table = labelled(value) and not of_pandas(value) and not isinstance(function, np.ufunc)
+    return table and hasattr(value, function.__name__) and isinstance(getattr(value, "data", None), Tracer)
 
 
 def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:

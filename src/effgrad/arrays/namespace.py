@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.foreign import foreign
+from effgrad.arrays.labelled import labelled
 from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.library_array import BORROWED, NUMBERS, LibraryArray, numpy_dtype, of_another_library
 from effgrad.arrays.library_places import Places
@@ -25,6 +26,7 @@ from effgrad.arrays.value import (
     Tracer,
     depends,
     operations,
+    ordinary,
     owned_by,
     perform,
     plain,
@@ -290,9 +292,11 @@ _libraries: dict[Value, Library] = {}
 
 
 def taken(value: Value) -> Value:
-    """An array of another library as a value that programs and rules take; anything else as it is."""
-    if type(value) in PLAIN_TYPES or isinstance(value, Tracer) or not of_another_library(value):
+    """An array of another library as a value that programs and rules take, a table without its labels, or as it is."""
+    if type(value) in PLAIN_TYPES or isinstance(value, Tracer):
         return value
+    if not of_another_library(value):
+        return ordinary(value) if labelled(value) and isinstance(getattr(value, "data", None), Tracer) else value
     if getattr(value, "requires_grad", False):
         value = _without_graph(value)
     device = getattr(value, "device", None)

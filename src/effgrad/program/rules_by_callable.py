@@ -12,6 +12,7 @@ import numpy as np
 import scipy.special
 
 from effgrad import forks
+from effgrad.arrays.labelled import has_method
 from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
@@ -241,8 +242,9 @@ def with_lists(f: Any, target: Object) -> Object:
 
     def given(*args: Object, **kwargs: Object) -> Object:
         itself = args[0] if given_back and args and isinstance(args[0], np.ndarray) else None
-        if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
-            return perform(f, given, args, kwargs)
+        by_class = _by_class(f, given, args, kwargs)
+        if by_class is not NotImplemented:
+            return by_class
         if memories:
             args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
         for arg in args:
@@ -255,6 +257,15 @@ def with_lists(f: Any, target: Object) -> Object:
         return itself if itself is not None and result is args[0] else result
 
     return given
+
+
+def _by_class(f: Any, target: Object, args: Object, kwargs: Object) -> Object:
+    """The result that an array of a subclass or a table among the arguments says; `NotImplemented` without one."""
+    if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
+        return perform(f, target, args, kwargs)
+    if args and has_method(args[0], f):
+        return vars(SOURCES.operations)["call"](getattr(args[0], f.__name__))(*args[1:], **kwargs)
+    return NotImplemented
 
 
 def with_records(f: Any, target: Any) -> Any:
