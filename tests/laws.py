@@ -204,6 +204,7 @@ class Laws:
     def test_first_and_second_derivative_agree_with_differences(self, run, name):
         derivatives_agree_with_differences(run, self.cases[name], self.x, self.steep.get(name, 2e-5))
 
+    @pytest.mark.sweep  # each order is held to differences above, in one of these modes
     def test_orders_of_nesting_agree(self, run, name):
         orders_of_nesting_agree(run, self.cases[name], self.x)
 
