@@ -28,10 +28,14 @@ def of_pandas(value: Value) -> bool:
     return labelled(value) and hasattr(value, "__pandas_priority__")
 
 
+def of_traced(value: Value) -> bool:
+    """Whether a value is a table of xarray with traced numbers."""
+    return labelled(value) and isinstance(getattr(value, "data", None), Tracer)
+
+
 def has_method(value: Value, function: Function) -> bool:
     """Whether a function of NumPy is a method of a table of xarray, which NumPy calls then; ufuncs ask the table."""
-    table = labelled(value) and not of_pandas(value) and not isinstance(function, np.ufunc)
-    return table and hasattr(value, function.__name__) and isinstance(getattr(value, "data", None), Tracer)
+    return not isinstance(function, np.ufunc) and of_traced(value) and hasattr(value, function.__name__)
 
 
 def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:

@@ -26,8 +26,8 @@ MAY_VIEW: frozenset[Function] = VIEWING.union(COPYING, (
     np.linalg.diagonal, np.linalg.matrix_transpose, np.unstack, np.ix_, np.einsum, np.lib.stride_tricks.as_strided,
     np.lib.stride_tricks.sliding_window_view, np.float64,
 ))  # fmt: skip
-# Methods of arrays with the names of such functions.
-VIEWING_METHODS = frozenset(f.__name__ for f in MAY_VIEW if hasattr(np.ndarray, f.__name__))
+# Methods of arrays with the names of such functions, of those that do not copy by themselves.
+VIEWING_METHODS = frozenset(f.__name__ for f in MAY_VIEW - COPYING if hasattr(np.ndarray, f.__name__))
 
 
 def order_of(array: Array) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.foreign import foreign
-from effgrad.arrays.labelled import labelled
+from effgrad.arrays.labelled import of_traced
 from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.library_array import BORROWED, NUMBERS, LibraryArray, numpy_dtype, of_another_library
 from effgrad.arrays.library_places import Places
@@ -296,7 +296,7 @@ def taken(value: Value) -> Value:
     if type(value) in PLAIN_TYPES or isinstance(value, Tracer):
         return value
     if not of_another_library(value):
-        return ordinary(value) if labelled(value) and isinstance(getattr(value, "data", None), Tracer) else value
+        return ordinary(value) if of_traced(value) else value
     if getattr(value, "requires_grad", False):
         value = _without_graph(value)
     device = getattr(value, "device", None)

@@ -21,7 +21,7 @@ from effgrad.vocabulary import Function, Object
 # Methods of plain arrays that write to it.
 WRITING = frozenset(("fill", "put", "itemset", "__setitem__", "sort", "partition", "setfield"))
 # Those that give a view, NumPy's own.
-VIEWING = VIEWING_METHODS | {"view", "conj", "conjugate", "getfield", "__getitem__", "__array__"}
+VIEWING = VIEWING_METHODS | {"astype", "view", "conj", "conjugate", "getfield", "__getitem__", "__array__"}
 # Methods that move the elements of an array, records too.
 MOVING = frozenset(("copy", "take", "repeat", "flatten", "ravel", "reshape"))
 # Methods that may be given an array to write to; NumPy's functions with their names take the same arguments.

@@ -24,7 +24,7 @@ NEVER = frozenset((
 # Rules that run the Python code of the library that they are about, which is rewritten then.
 RUNNING = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
 # Classes of arrays in Python, whose methods are those of the program's own classes.
-OF_ARRAYS = frozenset(("numpy.matrixlib.defmatrix",))
+ARRAY_CLASSES = frozenset(("numpy.matrixlib.defmatrix",))
 GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
 FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial)) | GETTERS
 CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))
@@ -53,6 +53,11 @@ def root_of_function(f: FunctionType) -> str:
     """The package that a function is part of; the examples in our docstrings are no part of ours."""
     root = root_of(f.__globals__.get("__name__"))
     return "" if root == "effgrad" and f.__code__.co_filename.startswith("<doctest") else root
+
+
+def is_read_on_demand(f: FunctionType) -> bool:
+    """Whether a function is a library's, which is read when something traced goes in."""
+    return root_of_function(f) in ON_DEMAND and f.__globals__.get("__name__") not in ARRAY_CLASSES
 
 
 def holds(f: Callable[..., object]) -> bool:

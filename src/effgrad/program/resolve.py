@@ -37,7 +37,7 @@ from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, Namespace, like
 from effgrad.program.methods import array_method, in_memory, of_array, with_out
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
-from effgrad.program.rewritten import ON_DEMAND, SOURCES, root_of, stores_cells, stores_globals
+from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import WRITING, Rules, WithItems, creating
 from effgrad.program.subclasses import read_arrays
 from effgrad.program.views import ITSELF
@@ -89,7 +89,7 @@ def _function(f: Any) -> Object:
         return f if f.__module__.startswith("effgrad.arrays") else of_ours(f)
     if root in policy.NEVER or f in policy.AT_FRAMES:
         return closed_again(f)  # a decorator's function, mostly of a context
-    return OnDemand(f) if root in ON_DEMAND and f.__globals__.get("__name__") not in policy.OF_ARRAYS else rewritten(f)
+    return OnDemand(f) if policy.is_read_on_demand(f) else rewritten(f)
 
 
 def rewritten(f: FunctionType) -> Object:

@@ -318,10 +318,9 @@ def with_out(f: Any, target: Object) -> Object:
         if type(out) not in (np.ndarray, tuple):
             return target(*args, **kwargs)
         if type(out) is tuple:
-            traced = traced_inside((args, kwargs)) or holds_traced((args, kwargs))
-            stores = traced and "where" not in others
+            stores = holds_traced((args, kwargs)) and "where" not in others
             return each_stored(out, target(*args, **others)) if stores else target(*args, **kwargs)
-        if memory_of(out) is None and not traced_inside((args, others)) and not holds_traced((args, others)):
+        if memory_of(out) is None and not holds_traced((args, others)):
             preserve(out)
             return target(*args, **kwargs)
         if out.dtype.kind in "fc":
@@ -356,7 +355,7 @@ def holds_traced(tree: Tree) -> bool:
         return any(map(holds_traced, tree))
     if type(tree) is dict:
         return any(map(holds_traced, tree.values()))
-    return isinstance(tree, Tracer) or is_held(tree)
+    return traced_inside(tree) or is_held(tree)
 
 
 def creating(target: Callable[..., object]) -> Callable[..., object]:

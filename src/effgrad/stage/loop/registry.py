@@ -73,7 +73,7 @@ def may_view(f: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> bool
     if not kwargs.get("copy", True):
         return True
     if isinstance(f, Method):
-        return f.name in VIEWING_METHODS and f.name != "astype"
+        return f.name in VIEWING_METHODS
     of_several = f is np.einsum and len(args) > 2
     return is_of_library(f) and f in MAY_VIEW and f not in COPYING and not of_several
 
