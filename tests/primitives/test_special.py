@@ -517,5 +517,8 @@ BEGINNINGS = {
 @pytest.mark.parametrize("name", BEGINNINGS)
 def test_where_a_distribution_begins_does_not_depend_on_its_shape(name):
     f = BEGINNINGS[name]
-    assert f(1.6) == f(1.7) == f(1.8)
-    assert grad(f)(1.7) == 0
+    if np.isnan(f(1.7)):  # fdtri of SciPy 1.14
+        assert np.isnan(grad(f)(1.7))
+    else:
+        assert f(1.6) == f(1.7) == f(1.8)
+        assert grad(f)(1.7) == 0
