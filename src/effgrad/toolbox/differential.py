@@ -62,8 +62,7 @@ class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
             method computes with its steps held fixed, which needs the method RK23, RK45, DOP853, Radau or BDF, and
             agrees with the values to rounding also where these are coarse.
 
-    Returns:
-        A context manager. Definitions nest, and the innermost holds.
+    Definitions nest, and the innermost holds.
 
     Raises:
         ValueError: the choice is unknown.

@@ -202,6 +202,9 @@ class Generator(np.random.Generator):
     # The batches that it was made in.
     batches: tuple[Value, ...] = ()
 
+    def __init__(self, bit_generator: np.random.BitGenerator) -> None:
+        super().__init__(bit_generator)
+
     locals().update(_of_class(np.random.Generator, REPLAYED, "integers", 2**62))
 
 
