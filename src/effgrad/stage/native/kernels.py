@@ -12,15 +12,11 @@ import math
 import numpy as np
 
 from effgrad.stage.native.interrupts import PATIENCE, turns_between, write_ask
-from effgrad.stage.native.scalars import INTEGERS, TYPES, Body, dtype_of, emit, literal
+from effgrad.stage.native.scalars import INTEGERS, TYPES, WIDE, Body, dtype_of, emit, literal
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import DType, Value
 
 BLOCK = 1024
-
-# LLVM uses half of a processor's longest vectors unless told otherwise: a chain of 50 operations took 1.4 times as
-# long, one of exp, sin and tanh twice. Where there are none so long, it means nothing.
-WIDE = '"prefer-vector-width"="512"'
 
 # Where a reduction begins; those that are not here add to what is there.
 _IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
@@ -128,19 +124,19 @@ def text(kernel: Kernel, body: Body) -> None:
     operands = [o for _, o in kernel.reads] + [o for _, o in kernel.writes]
     sizes, strides = _collapsed(kernel.shape, operands)
     names = [f"%p{i}" for i in range(len(operands))]
+    entry = body
     if sizes:
-        writes = range(len(kernel.reads), len(operands))
-        parameters = ", ".join(
-            f"ptr noalias {'nocapture' if i in writes else 'readonly nocapture'} {name}" for i, name in enumerate(names)
-        )
-        body.lines += [f"define internal i32 @KERNEL.body({parameters}) noinline {WIDE} {{", "entry:"]
+        kinds = ["readonly "] * len(kernel.reads) + [""] * len(kernel.writes)
+        parameters = ", ".join(f"ptr noalias {kind}nocapture {name}" for kind, name in zip(kinds, names, strict=True))
+        body.lines += [f"define i32 @KERNEL.body({parameters}) {WIDE} {{", "entry:"]
         _Writer(kernel, body, sizes, strides, names).write()
-    body.lines += ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
+        entry = body.entry = Body(f"declare i32 @KERNEL.body({', '.join(['ptr'] * len(names))})")
+    entry.lines += ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
     for i, name in enumerate(names):
-        body.lines += [f"  %a{i} = getelementptr ptr, ptr %arguments, i64 {i}", f"  {name} = load ptr, ptr %a{i}"]
+        entry.lines += [f"  %a{i} = getelementptr ptr, ptr %arguments, i64 {i}", f"  {name} = load ptr, ptr %a{i}"]
     if sizes:
-        passed = ", ".join(f"ptr {name}" for name in names)
-        body.lines += [f"  %result = call i32 @KERNEL.body({passed})", "  ret i32 %result", "}"]
+        called = f"@KERNEL.body({', '.join(f'ptr {name}' for name in names)})"
+        entry.lines += [f"  %result = call i32 {called}", "  ret i32 %result", "}"]
     else:
         _Writer(kernel, body, sizes, strides, names).write()
 

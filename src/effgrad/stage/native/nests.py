@@ -13,14 +13,13 @@ from effgrad.stage.loop.activity import apart
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, variable
 from effgrad.stage.loop.ir import Buffer, Dims, Element, Map, Store, load, loads
 from effgrad.stage.native.element_text import Elements, flat
-from effgrad.stage.native.scalars import TYPES, Body, literal
+from effgrad.stage.native.scalars import TYPES, WIDE, Body, literal
 from effgrad.vocabulary import DType, Value
 
 # Rows are this long.
 ROW = 1024
 # Loops of at most so many steps are compiled for their length: of 14 steps none ran in lanes of 8, two at a time.
 SHORT = 64
-WIDE = '"prefer-vector-width"="512"'
 # Metadata of the module: the loop's steps do not touch each other's memory.
 GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
 

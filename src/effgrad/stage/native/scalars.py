@@ -17,6 +17,10 @@ TYPES = {np.dtype(float): "double", np.dtype(np.float32): "float", np.dtype(np.i
 
 INTEGERS = ("i64", "i32")
 
+# LLVM uses half of a processor's longest vectors unless told otherwise: a chain of 50 operations took 1.4 times as
+# long, one of exp, sin and tanh twice. Where there are none so long, it means nothing.
+WIDE = '"prefer-vector-width"="512"'
+
 # Metadata of the module, by its number, that makes a choice a jump.
 GUESSED = 1, '!1 = !{!"branch_weights", i32 100000, i32 1}'
 
@@ -30,8 +34,8 @@ OWN = {"sin": "effgrad_sin", "cos": "effgrad_cos"}
 class Body:
     """Lines of LLVM text in the making, and the declarations that they need."""
 
-    def __init__(self, vector: bool = False) -> None:
-        self.lines: list[str] = []
+    def __init__(self, *lines: str, vector: bool = False) -> None:
+        self.lines = [*lines]
         self.declared: set[str] = set()
         self.vector = vector
         self.count = 0
@@ -39,6 +43,12 @@ class Body:
         # Conditions that a processor guesses well: what is chosen by them need not wait for them. A descent of a few
         # numbers, whose step doubles after ten successes, takes a sixth less time.
         self.guessed: set[str] = set()
+        # The function that takes the arguments of this one from a table, where that is another one.
+        self.entry: Body | None = None
+
+    def loops(self) -> bool:
+        """Whether an instruction may run more than once."""
+        return any("phi" in line for line in self.lines)
 
     def name(self) -> str:
         self.count += 1
