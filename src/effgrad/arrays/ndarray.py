@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.indexing import as_index
 from effgrad.arrays.keys import equal
 from effgrad.arrays.labelled import labelled, of_pandas, on_table
 from effgrad.arrays.layout import is_dense, order_of
@@ -309,11 +310,11 @@ class Flat:
         return tuple(map(int, np.unravel_index(self.index, shape))) if self.index < len(self) else shape
 
     def __getitem__(self, index: Index) -> Value:
-        found = np.ravel(self.array)[plain_tree(index)]
+        found = np.ravel(self.array)[as_index(index)]
         return found.copy() if found.shape else found
 
     def __setitem__(self, index: Index, value: Value) -> None:
-        np.put(self.array, np.arange(self.array.size)[plain_tree(index)], value)
+        np.put(self.array, np.arange(self.array.size)[as_index(index)], value)
 
 
 def _with_elements(tree: Tree) -> Value:

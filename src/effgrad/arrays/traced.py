@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.indexing import as_index
 from effgrad.arrays.layout import BASIC, dtype_of, index_parts, shape_of
 from effgrad.arrays.memory import PARTS, Half, Handle, Storage, rewind
 from effgrad.arrays.ndarray import ArrayMethods
@@ -17,7 +18,6 @@ from effgrad.arrays.value import (
     Evaluation,
     Tracer,
     any_traced,
-    as_index,
     contiguous,
     depends,
     getitem,

@@ -318,6 +318,14 @@ def plain_tree(tree: Tree) -> Value:
     return ordinary(tree) if is_foreign(tree) else tree
 
 
+def known(tree: Tree) -> Value:
+    """Integers that say which elements are meant: those that a staged program computes it is asked for, as in `if`."""
+    if type(tree) in LISTS:
+        return type(tree)(map(known, tree))
+    tree = plain_tree(tree)
+    return np.asarray(tree)[()] if isinstance(tree, Tracer) and tree.dtype.kind in "biu" else tree
+
+
 def example(value: Value, form: bool = False) -> Value:
     """The number or array under derivatives and staging: of a staged program, the example's, or any of its `form`."""
     while depends(value):
@@ -366,14 +374,6 @@ def evaluated(function: Function, *args: Value) -> Value:
     if owners:  # the innermost
         return max(owners, key=lambda owner: int(owner.serial)).evaluated(function, *values)
     return function(*values)
-
-
-def as_index(index: Index) -> Value:
-    """An index as it is now: a derivative reads it again, when the program may have changed its arrays."""
-    index = plain_tree(index)
-    if type(index) is tuple:
-        return tuple(map(as_index, index))
-    return index.copy("K") if type(index) is np.ndarray or isinstance(index, Tracer) else index
 
 
 def constant(value: Value) -> Value:

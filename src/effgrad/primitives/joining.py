@@ -2,7 +2,7 @@
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, example, ordinary, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, example, known, ordinary, plain
 from effgrad.errors import Detached
 from effgrad.primitives import move
 from effgrad.primitives.elementwise import where
@@ -23,7 +23,7 @@ def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> V
         values = np.real(values)
     values = values.astype(dtype) if isinstance(values, Tracer) else np.asarray(values, dtype)
     old, new = numbered([shape_of(arr), shape_of(values)])
-    return np.concatenate([np.ravel(arr), np.ravel(values)])[np.insert(old, obj, new, axis) - 1]
+    return np.concatenate([np.ravel(arr), np.ravel(values)])[np.insert(old, known(obj), new, axis) - 1]
 
 
 def _kron(a: Value, b: Value) -> Value:
@@ -109,23 +109,6 @@ def _select(condlist: Value, choicelist: Value, default: Value = 0) -> Value:
     return result
 
 
-def _piecewise(x: Value, condlist: Value, funclist: Value, *args: Value, **kw: Option) -> Value:
-    listed = condlist if isinstance(condlist, list) else [condlist]
-    conditions = [np.broadcast_to(plain(c), shape_of(x)) for c in listed]
-    if len(funclist) == len(conditions) + 1:
-        conditions.append(~np.any(np.stack(conditions), axis=0))
-    if not shape_of(x):
-        return np.reshape(
-            _piecewise(np.reshape(x, (1,)), [c.reshape(1) for c in conditions], funclist, *args, **kw), ()
-        )
-    result: Value = np.zeros_like(plain(x))
-    for condition, f in zip(conditions, funclist, strict=True):
-        if np.any(condition):
-            value = f(x[condition], *args, **kw) if callable(f) else f
-            result = move.setitem(result, np.asarray(value).astype(plain(x).dtype), index=condition)
-    return result
-
-
 def _resize(a: Value, new_shape: Value) -> Value:
     if not size_of(a):
         return np.zeros(new_shape, dtype_of(a))
@@ -198,7 +181,7 @@ _INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vand
 FUNCTIONS.enter({
     np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
     np.broadcast_arrays: _broadcast_arrays, np.ix_: _ix, np.choose: _choose, np.select: _select, np.where: _where,
-    np.piecewise: _piecewise, np.resize: _resize, np.compress: _compress, np.extract: _extract,
+    np.resize: _resize, np.compress: _compress, np.extract: _extract,
     np.diag: _diag, np.trace: _trace, np.diagflat: _diagflat, np.vander: _VANDER,
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
     np.linspace: as_computed(np.linspace, _linspace),

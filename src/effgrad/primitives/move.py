@@ -13,15 +13,16 @@ from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import (
     CONSTANT,
     FUNCTIONS,
+    LISTS,
     Tracer,
     contiguous,
     example,
     is_lazy,
+    known,
     operations,
     ordinary,
     outline,
     plain,
-    plain_tree,
 )
 from effgrad.errors import Detached
 from effgrad.primitives.batching import stacked
@@ -221,7 +222,7 @@ def _roll(a: Value, shift: Value, axis: Axes = None) -> Value:
 
 def _array_split(ary: Value, indices_or_sections: Value, axis: int = 0) -> Value:
     """Slices of an array along an axis, cut as NumPy cuts the numbers of the places there."""
-    pieces = np.array_split(np.arange(ary.shape[axis]), plain_tree(indices_or_sections))
+    pieces = np.array_split(np.arange(ary.shape[axis]), known(indices_or_sections))
     before = (slice(None),) * (axis % ary.ndim)
     return [ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)]
 
@@ -235,7 +236,7 @@ def _moved(function: Function) -> Value:
             laid = memory_like(outline(a), int, shared=True)
             laid[...] = numbers
             numbers = laid
-        places = function(numbers, *plain_tree(args), **plain_tree(kwargs))
+        places = function(numbers, *map(known, args), **{name: known(option) for name, option in kwargs.items()})
         flat = reshape(a, shape=(-1,))
 
         def take(place: Value, step: Value) -> Value:
@@ -349,9 +350,10 @@ def _along(stacked: int, axis: int) -> Value:
 
 
 def _filled_like(
-    a: object, fill_value: Value, dtype: Option = None, order: Option = "K", subok: bool = True, shape: Value = None,
+    a: Value, fill_value: Value, dtype: Option = None, order: Option = "K", subok: bool = True, shape: Value = None,
     **_: object,
 ) -> Value:  # fmt: skip
+    a = np.asarray(a) if type(a) in LISTS else a
     shape, dtype = shape_of(a) if shape is None else shape, dtype_of(a) if dtype is None else dtype
     if is_lazy(a):
         return plain(a).owner.filled(shape, fill_value, dtype)

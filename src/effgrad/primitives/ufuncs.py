@@ -1,9 +1,10 @@
 """Ufuncs that are written with others, and the methods of ufuncs: reduce, accumulate, reduceat, outer and at."""
 
 
+from effgrad.arrays.indexing import as_index
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, as_index, evaluated, operations, plain
+from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, evaluated, operations, plain
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.reduction import logsumexp

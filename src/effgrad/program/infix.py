@@ -12,7 +12,8 @@ import numpy as np
 from effgrad.arrays.ndarray import answers
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories
-from effgrad.program.classes import DIRECT, OPERANDS, gathered, is_builtin
+from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
+from effgrad.program.listed import gathered
 from effgrad.program.managers import method_of
 from effgrad.program.subclasses import perform_any, read_arrays
 from effgrad.vocabulary import Function, Object

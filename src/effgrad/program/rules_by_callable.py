@@ -27,7 +27,7 @@ from effgrad.functions.scipy.tables import Calling, Items, Method, Running
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
-from effgrad.program.classes import gathered
+from effgrad.program.listed import gatherer, given_arrays
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_subclass, is_held, perform
@@ -51,13 +51,6 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
     "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential",
     "scipy.sparse.linalg": "effgrad.toolbox.matrix_free", "numpy.random": "effgrad.toolbox.stochastic",
 }  # fmt: skip
-# Functions of NumPy of a sequence of arrays: a list with traced numbers in it is not one array for them.
-OF_SEQUENCES = frozenset((
-    np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.linalg.multi_dot,
-    np.select, np.choose, np.piecewise, np.lexsort, np.histogramdd,
-))  # fmt: skip
-# Functions of NumPy that ask their argument for its attributes, and so reject a list.
-OF_ARRAYS = frozenset((np.array2string, np.array_repr, np.array_str, np.common_type, np.result_type, np.unstack))
 # Functions of NumPy that make an array of records of a list of them, if its dtype says so.
 OF_RECORDS = frozenset((np.array, np.asarray, np.asanyarray))
 # Functions of NumPy that write to their first argument.
@@ -88,6 +81,10 @@ class Rules:
         self.enter(FIRST)
         FUNCTIONS.enter({f: reading(running(f._implementation)) for f in source.MOVING})
         composed({f: reading(running(f._implementation)) for f in source.COMPUTING})
+        for f in source.CALLING:
+            rule = reading(running(f._implementation))
+            FUNCTIONS.enter({f: rule})
+            self.table[f] = _calling(f, rule)
 
     def enter(self, rules: list[Reached]) -> None:
         for owner, name, rule in rules:
@@ -95,7 +92,7 @@ class Rules:
             # Of another version of the library; or NumPy's own there, which has its row.
             if original is None or (owner is not np and original is vars(np).get(name)):
                 continue
-            rule = self.prepared(rule)
+            rule = given_arrays(owner, self.prepared(rule))
             if f"{owner.__name__}.{name}" not in REASONS:
                 REASONS.enter({f"{owner.__name__}.{name}": UNREAD})
             if type(original) is MethodType:
@@ -233,12 +230,7 @@ def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], i
 
 
 def with_lists(f: Any, target: Object) -> Object:
-    if f is np.block or f in OF_ARRAYS:
-        gather: Any = ungathered
-    else:
-        gather = keys if f is np.lexsort else gathered_items if f in OF_SEQUENCES else gathered
-
-    given_back = f in ITSELF
+    gather, given_back = gatherer(f), f in ITSELF
 
     def given(*args: Object, **kwargs: Object) -> Object:
         itself = args[0] if given_back and args and isinstance(args[0], np.ndarray) else None
@@ -278,19 +270,6 @@ def with_records(f: Any, target: Any) -> Any:
         return target(*args, **kwargs)
 
     return given
-
-
-def keys(arg: Any) -> Any:
-    """The keys of `numpy.lexsort`, which asks the elements of a tuple for their class, and not those of a list."""
-    return tuple(gathered_items(arg)) if type(arg) is list and traced_inside(arg) else arg
-
-
-def ungathered(arg: Object) -> Object:
-    return arg
-
-
-def gathered_items(arg: Object) -> Object:
-    return type(arg)(map(gathered, arg)) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
 def with_outs_by_name(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

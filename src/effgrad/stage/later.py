@@ -15,7 +15,7 @@ import numpy as np
 
 from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.move import astype
-from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.primitive import Primitive, constant
 from effgrad.primitives.product import einsum, matmul
 from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
 from effgrad.vocabulary import DType, Params, Value
@@ -52,6 +52,13 @@ class Later:
 
     def __len__(self) -> int:
         return len(np.empty(self.shape, np.bool_))
+
+    def item(self) -> "Later":
+        """The number as one of Python's."""
+        kind = complex if self.dtype.kind == "c" else float
+        number = Later(kind, (), np.dtype(kind), True)
+        number.operation = constant(kind), [self], {}
+        return number
 
 
 def computed(value: Value) -> Value:

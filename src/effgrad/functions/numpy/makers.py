@@ -2,16 +2,17 @@
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from effgrad.arrays import reach
-from effgrad.arrays.layout import order_of, shape_of
+from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of
 from effgrad.arrays.signatures import ask_numpy
 from effgrad.arrays.subarrays import real
-from effgrad.arrays.value import FUNCTIONS, Tracer, contiguous, outline, plain, traced_inside
+from effgrad.arrays.value import FUNCTIONS, Tracer, composed, contiguous, outline, plain, traced_inside
 from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Value
@@ -34,13 +35,15 @@ def _by_elements(self: Value, *args: Value, **kwargs: Option) -> Value:
     outer = {key: a.ndim - core for (key, a), core in zip(mapped.items(), cores, strict=True)}
     shape = np.broadcast_shapes(*[a.shape[: outer[key]] for key, a in mapped.items()])
     mapped = {key: np.broadcast_to(a, shape + a.shape[outer[key] :]) for key, a in mapped.items()}
-    results = []  # fmt: skip
+    results = []
     for place in np.ndindex(shape):
         here = {**given, **{key: a[place] for key, a in mapped.items()}}
         results.append(self.pyfunc(*[here[i] for i in range(len(args))], **{key: here[key] for key in kwargs}))
+    gathered = functools.partial(_gathered, shape)
+    types: Value = self.otypes or itertools.repeat(None)
     if results and isinstance(results[0], tuple):
-        return tuple(_gathered(parts, shape) for parts in zip(*results, strict=True))
-    return _laid_like(list(mapped.values()), _gathered(results, shape), self.signature is None)
+        return tuple(map(gathered, zip(*results, strict=True), types))
+    return _laid_like(list(mapped.values()), gathered(results, next(iter(types))), self.signature is None)
 
 
 def _laid_like(arrays: Sequence[Value], result: Value, by_elements: bool) -> Value:
@@ -51,8 +54,20 @@ def _laid_like(arrays: Sequence[Value], result: Value, by_elements: bool) -> Val
     return reach.in_order(result, order_of(laid))
 
 
-def _gathered(parts: Value, shape: Shape) -> Value:
-    return np.reshape(np.stack(parts), shape + shape_of(parts[0]))
+def _gathered(shape: Shape, parts: Value, dtype: DTypeLike) -> Value:
+    """The results in one array: of a dtype that is given, or of that of the first, as NumPy has it."""
+    arrays = [reach.np.asarray(part) for part in parts]
+    return np.reshape(np.stack(arrays).astype(dtype or dtype_of(arrays[0])), shape + shape_of(arrays[0]))
+
+
+def _apply_along_axis(func1d: Value, axis: int, arr: Value, *args: Value, **kwargs: Option) -> Value:
+    """The results have the dtype of the first, as NumPy has it."""
+    lines = np.moveaxis(arr, axis, -1)
+    many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
+    results = [reach.np.asarray(func1d(line, *args, **kwargs)) for line in np.reshape(lines, (many, count))]
+    result = _gathered(shape_of(lines)[:-1], results, None)
+    inner, axis = ndim_of(results[0]), axis % ndim_of(arr)
+    return np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(axis, axis + inner)))
 
 
 def _full_like(*args: Value, **kwargs: Option) -> Value:
@@ -102,16 +117,18 @@ def _cleared(make: Callable[..., object]) -> Calling:
     return Calling(rule)
 
 
+composed({np.apply_along_axis: _apply_along_axis})
 RULES: list[Reached] = [
     (np, "empty", _cleared(np.empty)),
     (np, "empty_like", _cleared(np.empty_like)),
     *((np, name, _made(rule)) for name, rule in reach.RULES.items()),
     (np, "full_like", _full_like),
+    (np, "apply_along_axis", Calling(_apply_along_axis)),
     (np, "kaiser", _kaiser),
     (np, "fromiter", Calling(_from_iterator)),
     (np.lib.stride_tricks, "as_strided", _as_strided),
     # NumPy's own definitions, in Python.
     *((np.polynomial.polynomial, name, getattr(np.polynomial.polynomial, name)._implementation)
       for name in ("polyval2d", "polygrid2d") if hasattr(getattr(np.polynomial.polynomial, name), "_implementation")),
-    (np.vectorize, "_call_as_normal", _vectorized),
+    (np.vectorize, "_call_as_normal", Calling(_vectorized)),
 ]  # fmt: skip

@@ -25,3 +25,5 @@ COMPUTING: tuple[Value, ...] = (
     np.polyfit, np.polydiv, np.poly, np.fft.hfft, np.setxor1d,
     np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10, np.emath.arccos, np.emath.arcsin, np.emath.arctanh,
 )  # fmt: skip
+# Functions that call one of the user's, which may bring traced values with it: read also where all arguments are plain.
+CALLING: tuple[Value, ...] = (np.piecewise,)

@@ -280,17 +280,8 @@ def _unwrap(p: Value, discont: object = None, axis: int = -1, *, period: float =
     return p + turned + np.rint(turned / plain(period)) * (period - plain(period))
 
 
-def _apply_along_axis(func1d: Value, axis: int, arr: Value, *args: Value, **kwargs: Option) -> Value:
-    lines = np.moveaxis(arr, axis, -1)
-    many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
-    results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (many, count))]
-    result = np.reshape(np.stack(results), shape_of(lines)[:-1] + shape_of(results[0]))
-    inner, axis = ndim_of(results[0]), axis % ndim_of(arr)
-    return np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(axis, axis + inner)))
-
-
 composed({
-    np.ptp: _ptp, np.cross: _cross, np.nan_to_num: _nan_to_num, np.apply_along_axis: _apply_along_axis,
+    np.ptp: _ptp, np.cross: _cross, np.nan_to_num: _nan_to_num,
 })  # fmt: skip
 composed(all_as_computed({
     np.cumprod: _cumprod, np.ediff1d: _ediff1d, np.average: _average,

@@ -171,7 +171,7 @@ def _lfilter_zi(b: Value, a: Value) -> Value:
 
 
 def _sosfilt(sos: Value, x: Value, axis: int = -1, zi: Value = None) -> Value:
-    final = []
+    sos, final = np.asarray(sos), []
     for k in range(shape_of(sos)[0]):
         b, a = sos[k, :3], sos[k, 3:]
         if zi is None:
