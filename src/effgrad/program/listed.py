@@ -15,9 +15,11 @@ OF_SEQUENCES = frozenset((
     np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.linalg.multi_dot,
     np.select, np.choose, np.piecewise, np.lexsort, np.histogramdd,
 ))  # fmt: skip
-# Modules of SciPy that hand arguments to the user's functions as they are, and with functions of sequences of arrays.
+# Modules of SciPy that hand arguments to the user's functions as they are.
 CALLING_BACK = ("scipy.optimize", "scipy.integrate")
+# Those with functions of sequences of arrays, and functions for which a tuple is of several.
 OF_LISTS = ("scipy.interpolate", "scipy.sparse")
+OF_TUPLES = frozenset(("solve_toeplitz", "matmul_toeplitz", "cho_solve", "cho_solve_banded", "lu_solve"))
 # Functions of NumPy that ask their argument for its attributes, and so reject a list.
 OF_ARRAYS = frozenset((np.array2string, np.array_repr, np.array_str, np.common_type, np.result_type, np.unstack))
 
@@ -30,23 +32,26 @@ def gathered(value: object) -> Object:
 def as_array(value: object, of_arrays: bool) -> Object:
     """A list with traced values in it as an array, if all its elements are numbers or, `of_arrays`, arrays.
 
-    So are the lists in a tuple.
+    So are the lists in a tuple, which itself is one only where it is of numbers.
     """
-    if type(value) is tuple:
-        return tuple([as_array(item, of_arrays) for item in value])
-    if type(value) is not list or not traced_inside(value) or _form(value, of_arrays) is None:
+    if type(value) not in LISTS or not traced_inside(value):
         return value
-    return nested(value)
+    if (form := _form(value, of_arrays)) is not None and (type(value) is list or of_arrays or len(form) == 1):
+        return nested(value)
+    return tuple([as_array(item, of_arrays) for item in value]) if type(value) is tuple else value
 
 
 def _form(value: Object, of_arrays: bool) -> Shape | None:
     """The shape of a number, an array, or nested lists that are as good as an array; None for all else."""
     if type(value) not in LISTS:
-        shape = shape_of(value) if isinstance(value, (*NUMERIC, Tracer)) else None
+        shape = shape_of(value) if isinstance(value, _NUMBERS) else None
         return shape if of_arrays or not shape else None
     forms = {_form(item, of_arrays) for item in value}
     form = forms.pop() if len(forms) == 1 else None
     return None if form is None else (len(value), *form)
+
+
+_NUMBERS = (*NUMERIC, Tracer)
 
 
 def gatherer(f: Object) -> Function:
@@ -69,14 +74,15 @@ def gathered_items(arg: Object) -> Object:
     return type(arg)(map(gathered, arg)) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
-def given_arrays(owner: Any, rule: Any) -> Any:
+def given_arrays(owner: Any, name: str, rule: Any) -> Any:
     """A rule of SciPy's, whose functions ask NumPy for the array that a list of traced numbers is."""
     module = owner.__module__ if isinstance(owner, type) else owner.__name__
-    if not module.startswith("scipy.") or module.startswith(CALLING_BACK):
+    private = "._" in module and not isinstance(owner, type)
+    if not module.startswith("scipy.") or module.startswith(CALLING_BACK) or private:
         return rule
     if type(rule) in (Method, Calling, Items):
-        return rule._replace(rule=given_arrays(owner, rule.rule))
-    of_arrays = not module.startswith(OF_LISTS)
+        return rule._replace(rule=given_arrays(owner, name, rule.rule))
+    of_arrays = not module.startswith(OF_LISTS) and name not in OF_TUPLES
 
     @functools.wraps(rule)
     def given(*args: Object, **kwargs: Object) -> Object:

@@ -92,7 +92,7 @@ class Rules:
             # Of another version of the library; or NumPy's own there, which has its row.
             if original is None or (owner is not np and original is vars(np).get(name)):
                 continue
-            rule = given_arrays(owner, self.prepared(rule))
+            rule = given_arrays(owner, name, self.prepared(rule))
             if f"{owner.__name__}.{name}" not in REASONS:
                 REASONS.enter({f"{owner.__name__}.{name}": UNREAD})
             if type(original) is MethodType:
