@@ -24,6 +24,7 @@ from effgrad.arrays.value import any_traced
 from effgrad.effects.collector import AGEING
 from effgrad.errors import MemoryLimit, NotStaged, StagingWarning, warn
 from effgrad.fast.spilling import parse_memory
+from effgrad.program import read
 from effgrad.stage.arguments import NO_INTEGERS, Integers, Key, flattened, most_different, named, typed, unhashable
 from effgrad.stage.budget import check_limit
 from effgrad.stage.graph import Graph
@@ -138,9 +139,11 @@ class Compiled(Generic[P, R]):
     @boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         leaves, tree = flattened(args, kwargs)
-        # A derivative, or another staged program, goes through the function itself.
-        if self.off or (tree is not None and any_traced(leaves)):
+        if self.off:
             return cast(R, self.function(*args, **kwargs))
+        # A derivative, or another staged program, goes through the function itself.
+        if tree is not None and any_traced(leaves):
+            return cast(R, read(self.function)(*args, **kwargs))
         with self.lock:
             return cast(R, self._run(leaves, tree))
 
