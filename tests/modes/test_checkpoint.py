@@ -235,16 +235,15 @@ def reads_rows_while_others_are_written_and_all_is_read(x):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_element_written_to_later_is_an_error_even_if_its_number_is_the_same(mode):
+def test_an_element_written_to_later_is_what_it_was(mode):
     def f(x):
         a = np.zeros(2)
         a[0] = x
         y = checkpoint(lambda: a[0] * 2.0)
         a[0] = x * x
-        return y
+        return y + a[0]
 
-    with pytest.raises(Irreproducible, match="written to later"):
-        grad(f, mode=mode)(1.0)
+    assert grad(f, mode=mode)(1.5) == 5.0
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -267,14 +266,13 @@ def test_arrays_that_are_written_to(run, f, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_array_written_inside_is_not_used_outside(run, mode):
+def test_an_array_written_inside_is_a_result(run, mode):
     def f(x):
         kept = np.zeros(2)
         checkpoint(lambda: kept.__setitem__(0, x * x))
         return np.sum(kept)
 
-    with pytest.raises(EscapedValue, match="checkpoint"):
-        run(grad)(f, mode=mode)(2.0)
+    assert run(grad)(f, mode=mode)(2.0) == 4.0
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -18,7 +18,7 @@ import scipy.integrate
 import effgrad
 from effgrad import checkpoint, grad
 from effgrad.arrays import marks, written
-from effgrad.arrays.memory import PARTS
+from effgrad.arrays.parts import PARTS
 from effgrad.arrays.value import Smooth
 from effgrad.effects import handled
 from effgrad.effects.collector import INTERPRETERS

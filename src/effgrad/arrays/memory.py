@@ -7,15 +7,16 @@ does with the handle, so which elements two handles share is NumPy's own answer.
 last writer; a loop that fills an array therefore takes linear time, and leaves one operation (`overwrite`).
 """
 
-import itertools
+import bisect
+import operator
 import weakref
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
+from effgrad.arrays.parts import PARTS, Part, clock, rewind
 from effgrad.arrays.value import (
     Tracer,
     contiguous,
@@ -24,52 +25,11 @@ from effgrad.arrays.value import (
     outline,
     plain,
 )
-from effgrad.errors import Irreproducible
 from effgrad.vocabulary import DType, Function, Shape, Value
 
 Path = tuple[Callable[[Any], Any], ...]
-
-clock = itertools.count(1)
-
-
-class Part:
-    """A run of a part of the program whose record is not kept: a checkpoint's first run, or `again` its second.
-
-    What it reads of arrays from before is not kept by them either. A second run sees these arrays as they were in the
-    first, and must not read elements that have been written to since.
-    """
-
-    latest = 0
-
-    def __init__(self, again: "Part | None" = None) -> None:
-        self.begun = Part.latest = next(clock)
-        self.again, self.running = again, True
-        self.read: list[Handle] = []
-        self.rewound: dict[Storage, Value] = {}
-
-    def end(self) -> None:
-        self.running = False
-        for handle in self.read:
-            handle.version = -1
-        for storage, state in self.rewound.items():
-            storage.restore(state)
-        self.rewound.clear()
-
-
-# The parts without a record around, the innermost last. Inside a second run's own checkpoints, it may have ended.
-PARTS: ContextVar[tuple[Part, ...]] = ContextVar("effgrad_parts", default=())
-
-
-def rewind(storage: "Storage", parts: tuple[Part, ...]) -> list[Part]:
-    """In second runs, let an array from before be as in the first, until the innermost ends; these runs."""
-    again = storage.second_runs(parts)
-    if again:
-        innermost = next(part for part in reversed(again) if part.running)
-        if storage not in innermost.rewound:
-            innermost.rewound[storage] = storage.state()
-            storage.rewind(min(part.again.begun for part in again if part.again is not None))
-    return again
-
+# When elements were written, their addresses, and what was there: numbers, or the last writer of each and its element.
+Write = tuple[int, Any, Any]
 
 # A read of more writes than this settles them, if a write stands for no more elements than this.
 MANY = 3
@@ -81,7 +41,7 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten",
-        "borrowed", "made", "settled", "history", "rewound", "raw",
+        "borrowed", "made", "settled", "history", "rewound", "raw", "log",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
@@ -101,6 +61,8 @@ class Storage:
         self.made = self.settled = next(clock)
         self.history: Any = None
         self.rewound = False
+        # Writes since then, with what they wrote over.
+        self.log: list[Write] = []
         self.borrowed = False
         # The memory of a plain array that it stands for.
         self.raw: Any = None
@@ -132,7 +94,7 @@ class Storage:
         return [part for part in parts if part.again is not None and part not in self.parts and self.made < part.begun]
 
     def state(self) -> dict[str, Value]:
-        names = ("base", "writes", "writer", "element", "written", "settled", "history", "rewound")
+        names = ("base", "writes", "writer", "element", "written", "settled", "history", "rewound", "log")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, object]) -> None:
@@ -141,21 +103,34 @@ class Storage:
         self.version = next(clock)
 
     def rewind(self, time: int) -> None:
-        """Be as at a time, apart from the writes since then."""
+        """Be as at a time."""
         while self.history is not None and self.settled > time:
-            self.base, self.writes, self.writer, self.element, self.settled, self.history = self.history
+            self.base, self.writes, self.writer, self.element, self.log, self.settled, self.history = self.history
+        first = bisect.bisect(self.log, time, key=operator.itemgetter(0))
+        undone, self.log = self.log[first:], self.log[:first]
+        self.writer, self.element = copied(self.writer), copied(self.element)
+        if any(type(before) is not tuple for _, _, before in undone):
+            self.base = self.base.copy()
+        for _, addresses, before in reversed(undone):
+            if type(before) is tuple:
+                self.writer[addresses], self.element[addresses] = before
+                continue
+            self.base.reshape(-1)[addresses] = before
+            if self.writer is not None:
+                self.writer[addresses] = -1
         self.version = next(clock)
         self.rewound = self.borrowed = True
 
-    def check(self, again: list[Part], addresses: Value) -> None:
-        """Whether second runs read only what the first could."""
-        for part in again:
-            times = 0 if self.written is None else self.written[addresses]
-            if part.again is not None and np.any((times > part.again.begun) & (times < part.begun)):
-                raise Irreproducible(
-                    "a checkpointed function reads an array that is written to later, and would see other numbers when "
-                    "it is run again: pass it a copy, or the elements themselves"
-                )
+    def _note(self, addresses: Value, plainly: bool) -> None:
+        """Keep what a write writes over, if a part has begun since that was written."""
+        if not Part.first or self.written is not None and np.all(self.written[addresses] > Part.latest):
+            return
+        before: Value = -1, 0
+        if plainly:
+            before = self.base.reshape(-1)[addresses].copy()
+        elif self.writer is not None:
+            before = self.writer[addresses].copy(), self.element[addresses].copy()
+        self.log.append((self.version, addresses, before))
 
     def write(self, addresses: Value, value: Value) -> None:
         if parts := PARTS.get():
@@ -163,6 +138,9 @@ class Storage:
         if self.rewound:
             self.writes, self.written, self.rewound = self.writes.copy(), copied(self.written), False
             self.writer, self.element = copied(self.writer), copied(self.element)
+        for part in parts:
+            if part.running and (part not in self.parts or self.raw is not None):
+                part.touched.setdefault(self, []).append(addresses)
         for ref in self.unwritten or ():
             view = ref()
             if view is not None:
@@ -171,14 +149,20 @@ class Storage:
         self.version = next(clock)
         if self.raw is not None:
             self.raw.wrote(addresses, value)
+        plainly = not self.writes and not isinstance(value, Tracer) and type(self.base) is np.ndarray
+        self._note(addresses, plainly)
         if self.written is None:
             self.written = np.zeros(self.addresses.size, int)
         self.written[addresses] = self.version
-        if not self.writes and not isinstance(value, Tracer) and type(self.base) is np.ndarray:
-            if self.borrowed:
-                self.base, self.borrowed = self.base.copy(), False
-            self.base.reshape(-1)[addresses] = value
+        if not plainly:
+            self._append(addresses, value)
             return
+        if self.borrowed:
+            self.base, self.borrowed = self.base.copy(), False
+        self.base.reshape(-1)[addresses] = value
+
+    def _append(self, addresses: Value, value: Value) -> None:
+        """Write to the log of writes."""
         if self.writer is None:
             self.writer = np.full(self.addresses.size, -1)
             self.element = np.zeros(self.addresses.size, int)
@@ -189,12 +173,12 @@ class Storage:
     def settle(self) -> Value:
         """The whole value; the log of writes is empty afterwards."""
         if self.writes:
-            if self.settled < Part.latest:
-                before = (self.base, self.writes, self.writer, self.element, self.settled, self.history)
+            if self.log or self.settled < Part.latest:
+                before = (self.base, self.writes, self.writer, self.element, self.log, self.settled, self.history)
                 self.settled, self.history = next(clock), before
             # It may be a number that was written everywhere, spread, or what `history` keeps: a write goes to a copy.
             self.base, self.borrowed = self.read(self.addresses), True
-            self.writes, self.writer, self.element = [], None, None
+            self.writes, self.writer, self.element, self.log = [], None, None, []
         return self.base
 
     def read(self, addresses: Value) -> Value:
@@ -204,7 +188,7 @@ class Storage:
 
     def _read(self, addresses: Value) -> Value:
         if parts := PARTS.get():
-            self.check(rewind(self, parts), addresses)
+            rewind(self, parts)
         if not self.writes:
             return self._from_base(addresses)
         if np.ndim(addresses) == 0:

@@ -12,8 +12,9 @@ import numpy as np
 
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.layout import BASIC, dtype_of, index_parts, shape_of
-from effgrad.arrays.memory import PARTS, Half, Handle, Storage, rewind
+from effgrad.arrays.memory import Half, Handle, Storage
 from effgrad.arrays.ndarray import ArrayMethods
+from effgrad.arrays.parts import PARTS, Part, rewind
 from effgrad.arrays.value import (
     Evaluation,
     Tracer,
@@ -73,7 +74,7 @@ class TracedArray(ArrayMethods):
 
     def assign(self, value: Value) -> None:
         fits = isinstance(value, Tracer) and value.shape == self.shape and value.dtype == self.dtype
-        if fits and type(self) is type(value) and getattr(self, "handle", None) is None:
+        if fits and type(self) is type(value) and getattr(self, "handle", None) is None and not Part.first:
             _replace(self, value)
         else:
             write(self, ..., value)

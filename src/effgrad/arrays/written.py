@@ -20,7 +20,8 @@ from effgrad import forks
 from effgrad.arrays.layout import has_field, memory_at
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
-from effgrad.arrays.memory import PARTS, Half, Handle, Part, Storage, clock, flat
+from effgrad.arrays.memory import Half, Handle, Storage, flat
+from effgrad.arrays.parts import PARTS, Part, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, plain, plain_tree

@@ -72,3 +72,7 @@ def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     inside = contextvars.copy_context()
     result: R = Checkpoint.run(functools.partial(inside.run, functools.partial(Replayed(f), *args, **kwargs)))
     return result
+
+
+# An array that the program writes to is the same inside: it is not read for the call.
+checkpoint.hands_on = True  # type: ignore[attr-defined]

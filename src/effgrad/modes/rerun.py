@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.memory import PARTS, Part
+from effgrad.arrays.parts import PARTS, Part
 from effgrad.arrays.traced import memory
 from effgrad.arrays.value import Tracer, constant, example, owned_by, plain
 from effgrad.arrays.written import read, resumed, whole
@@ -24,7 +24,7 @@ class CheckpointRun:
 
     `paused` are attributes of the activation while it records nothing. `parts` are the unrecorded values in the results
     that the activation owns: leaves, or what values of inner derivatives hold. A recorded one was there before, and
-    only passes through.
+    only passes through. What the part has written to arrays from before counts as its result.
     """
 
     def __init__(self, activation: Activation, thunk: Any, **paused: Option) -> None:
@@ -52,8 +52,9 @@ class CheckpointRun:
         try:
             PARTS.set((*self.around, part))
             result = self.thunk()
-            values = [plain(constant(read(leaf))) for leaf in flatten(result)[0]]
-            return result, values, values_of(self.activation, result)
+            given = result, part.written()
+            values = [plain(constant(read(leaf))) for leaf in flatten(given)[0]]
+            return result, values, values_of(self.activation, given)
         finally:
             PARTS.set(outside)
             part.end()

@@ -222,14 +222,16 @@ def _content(cell: CellType) -> Object:
 
 
 def of_ours(f: Function) -> Object:
-    """A function of effgrad's, which reads the results of the user's functions itself."""
-    return given(closed_again(f), _rewritten)
+    """A function of effgrad's, which reads the results of the user's functions itself, and may hand arrays on."""
+    return given(closed_again(f), _rewritten if hasattr(f, "hands_on") else _read)
 
 
 def _rewritten(value: Object) -> Object:
-    if type(value) in FUNCTIONS:
-        return call(value)
-    return now(value) if memories else value
+    return call(value) if type(value) in FUNCTIONS else value
+
+
+def _read(value: Object) -> Object:
+    return now(value) if memories and type(value) not in FUNCTIONS else _rewritten(value)
 
 
 def callback(value: Object) -> Object:
@@ -361,10 +363,6 @@ def same(f: Function) -> Object:
     return functools.partial(of_array, f) if getattr(f, "__objclass__", None) is np.ndarray else f
 
 
-def getter(f: Function) -> Object:
-    return vars(SOURCES.operations)["getter"](f)
-
-
 def vectorized(f: Any) -> Object:
     """`np.vectorize(g)`, with `g` rewritten."""
     if getattr(f, "pyfunc", None) is None:
@@ -396,5 +394,5 @@ HOW: dict[type, Object] = {
     FunctionType: function, MethodType: method, BuiltinFunctionType: builtin, type: a_class, abc.ABCMeta: a_class,
     functools.partial: partial, functools._lru_cache_wrapper: cached, np.ufunc: of_numpy, type(np.sum): of_numpy,
     np.vectorize: vectorized, MethodWrapperType: same, WrapperDescriptorType: same, type(str.join): same,
-    **dict.fromkeys(policy.GETTERS, getter),
+    **dict.fromkeys(policy.GETTERS, lambda f: vars(SOURCES.operations)["getter"](f)),
 }  # fmt: skip
