@@ -172,3 +172,21 @@ def test_a_deferred_value_is_of_arrays_as_they_were(steps, size, order):
     x = np.linspace(0.3, 0.5, size)
     assert effgrad.compile(f)(x) == pytest.approx(f(x), rel=1e-12)
     np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(x), effgrad.grad(f)(x), rtol=1e-10)
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: float(np.sum(x * x)) ** 2, lambda x: np.sum(x * x).item() * x[3], lambda x: abs(complex(np.sum(x * 1j))),
+    lambda x: sum(float(row) * k for k, row in enumerate(filled_in_a_loop(x))),
+])  # fmt: skip
+def test_a_deferred_number_becomes_one_of_pythons(program):
+    """`float(np.sum(x))` of a large array, and of an array that a loop fills, ended in an AttributeError."""
+    x = np.linspace(0.3, 0.5, 20_000)
+    expected = effgrad.grad(program)(x)
+    np.testing.assert_allclose(effgrad.compile(effgrad.grad(program))(x), expected, rtol=1e-12, atol=1e-14)
+
+
+def filled_in_a_loop(x):
+    rows = np.zeros(18)
+    for i in range(18):
+        rows[i] = np.exp(-x[i]) / (1 + x[0] * i)
+    return rows
