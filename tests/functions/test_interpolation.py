@@ -70,6 +70,18 @@ CASES = {
     "grid downward": (
         lambda g, v, q: si.RegularGridInterpolator((g[::-1], GRID[1]), v, "cubic", solver_args=EXACT)(q),
         GRID[0], VALUES, AT),
+    **{f"interp1d {kind}": (
+        lambda x, y, q, kind=kind: si.interp1d(x, y, kind, axis=0)(q) * x[1], XS[[2, 0, 1, 3, 5, 4, 6]], TABLE, Q)
+       for kind in ("linear", "nearest", "nearest-up", "previous", "next", "zero", "slinear", "quadratic", "cubic")},
+    **{f"interp1d {kind} beyond": (
+        lambda x, y, q, kind=kind, far=far: si.interp1d(x, y, kind, fill_value="extrapolate")(q + far) * x[1],
+        XS, YS, Q)
+       for kind, far in (("linear", -2.0), ("nearest", 2.0), ("previous", 0.5), ("next", -0.5), ("cubic", 1.0))},
+    "interp1d filled": (
+        lambda x, y, q: si.interp1d(x, y.T, bounds_error=False, fill_value=(y[0] * y[1], q[:2]))(2 * q - 3),
+        XS, TABLE, Q),
+    "interp1d filled with one value": (
+        lambda x, y, q: si.interp1d(x, y, bounds_error=False, fill_value=y[2])(2 * q - 3), XS, YS, Q),
     "grid of columns": (
         lambda g, v, q: si.RegularGridInterpolator((g,), v, "cubic", False, None, solver_args=EXACT)(q[:, :1]),
         GRID[0], VALUES, AT),

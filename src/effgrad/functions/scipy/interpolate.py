@@ -7,6 +7,7 @@ An interpolant holds SciPy's coefficients as values, with the derivatives of the
 import copy
 import functools
 import inspect
+import math
 
 import scipy.interpolate
 from scipy.interpolate import (
@@ -247,17 +248,40 @@ _plain_lsq_spline = scipy.interpolate.make_lsq_spline
 
 
 def _interp1d(
-    self: Value, x: Value, y: Value, kind: Option = "linear", axis: int = -1, *args: Value, **options: Option
-) -> None:
-    require(not traced_inside(x), "interpolate.interp1d", "the values y, not the points x")
-    y = np.asarray(y)
-    interp1d.__init__(self, x, np.zeros(shape_of(y)), kind, axis, *args, **options)
-    order = np.argsort(plain(x), kind="stable") if not options.get("assume_sorted", False) else slice(None)
-    y = np.moveaxis(y, axis, -1)[..., order]
-    self.y = np.moveaxis(y, -1, axis)
-    self._y = np.reshape(np.moveaxis(y, -1, 0), (shape_of(y)[-1], -1))
+    self: Value, x: Value, y: Value, kind: Option = "linear", axis: int = -1, copy: Option = True,
+    bounds_error: Option = None, fill_value: Value = math.nan, assume_sorted: bool = False,
+) -> None:  # fmt: skip
+    x, y = np.asarray(x), np.asarray(y)
+    points, fill = plain_points((x, fill_value))
+    interp1d.__init__(self, points, np.zeros(shape_of(y)), kind, axis, copy, bounds_error, fill, assume_sorted)
+    y = np.moveaxis(y, axis, 0)
+    if not assume_sorted:
+        order = np.argsort(x, kind="stable")
+        x, y = splines.elements(x, order), splines.elements(y, order)
+    self.y, self._y = np.moveaxis(y, 0, axis), np.reshape(y, (shape_of(y)[0], -1))
+    if isinstance(x, Tracer):
+        _keep_points(self, x)
     if hasattr(self, "_spline"):
         self._spline = _make_interp_spline(self.x, self._y, self._spline.k)
+    if isinstance(fill_value, str):  # the last value of the values continues steps
+        ends = {"previous": ("_fill_value_above", -1), "next": ("_fill_value_below", 0)}
+        if kind in ends:
+            setattr(self, ends[kind][0], self._y[ends[kind][1]])
+    elif traced_inside(fill_value):
+        below, above = fill_value if isinstance(fill_value, tuple) and len(fill_value) == 2 else (fill_value,) * 2
+        row = shape_of(y)[1:] or (1,)
+        self._fill_value_below, self._fill_value_above = (
+            np.reshape(np.broadcast_to(np.asarray(value), row), (-1,)) for value in (below, above)
+        )
+
+
+def _keep_points(self: Value, x: Value) -> None:
+    """Put traced points in the place of plain ones, and the ends of the steps that SciPy computes from them."""
+    self.x = x
+    if hasattr(self, "x_bds"):
+        self.x_bds = x[1:] / 2.0 + x[:-1] / 2.0
+    if hasattr(self, "_x_shift"):
+        self._x_shift = np.nextafter(x, -math.inf if self._ind == 0 else math.inf)
 
 
 def _table(self: Value, x: Value) -> Value:
@@ -281,6 +305,8 @@ def _linear_table(self: Value, x: Value) -> Value:
     return slope * (x - low)[:, None] + below  # in SciPy's order, to its last digit
 
 
+_IN_TABLE = holds("x", "_y", "_fill_value_below", "_fill_value_above")
+
 RULES: list[Reached] = [
     *reached_calls(_PPolyBase, _polynomial, PPoly),
     *reached_calls(EVALUATED_SPLINE, _bspline, BSpline),
@@ -293,8 +319,8 @@ RULES: list[Reached] = [
     (Akima1DInterpolator, "__init__", _fitted(Akima1DInterpolator, _akima_coefficients)),
     (CubicHermiteSpline, "__init__", _hermite),
     (interp1d, "__init__", _interp1d),
-    (interp1d, "_evaluate", Method(_table, holds("_y"))),
-    (interp1d, "_call_linear", Method(_linear_table, holds("_y"))),
+    (interp1d, "_evaluate", Method(_table, _IN_TABLE)),
+    (interp1d, "_call_linear", Method(_linear_table, _IN_TABLE)),
     (scipy.interpolate, "splev", splev),
     (scipy.interpolate, "splint", splint),
     (scipy.interpolate, "make_interp_spline", _make_interp_spline),
