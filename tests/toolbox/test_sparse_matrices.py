@@ -46,6 +46,12 @@ def filled(kind):
     return build
 
 
+def assigned(matrix, v):
+    for k in range(len(v)):
+        matrix[k % N, k // N] = v[k] ** 2
+    return matrix if isinstance(matrix, np.ndarray) else matrix.tocsr()
+
+
 CSR = sp.csr_array((np.arange(1.0, 13.0), (ROWS, COLUMNS)), (N, N))
 DIAGONALS = [(0, 5), (1, 4), (-2, 3)]
 # Each program as it is written with SciPy's matrices, and on dense arrays.
@@ -61,6 +67,11 @@ PROGRAMS = {
     "of a dense array": (lambda v: sp.csr_array(dense(v)), dense),
     "lil": (filled("lil_matrix"), dense),
     "dok": (filled("dok_array"), dense),
+    "filled from another matrix": (
+        lambda v: assigned(sp.eye(N, format="lil"), v) + assigned(sp.identity(N).todok(), v[:3]) + assigned(
+            sp.csr_array(np.eye(N)).asformat("lil"), v),
+        lambda v: 2 * assigned(np.eye(N), v) + assigned(np.eye(N), v[:3]),
+    ),
     "formats": (lambda v: sp.coo_array((v, (ROWS, COLUMNS))).tolil().tocsc().todok().tobsr().todia().tocoo(), dense),
     "diags": (
         lambda v: sp.diags([v[:5], v[5:9], v[9:12]], [0, 1, -2]),

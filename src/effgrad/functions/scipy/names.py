@@ -49,7 +49,7 @@ CONSTANTS = {
     "stats": {"": "kendalltau spearmanr ortho_group special_ortho_group unitary_group uniform_direction"},
     "integrate": {"": "lebedev_rule newton_cotes"},
     "optimize": {"": "quadratic_assignment show_options linprog_verbose_callback"},
-    "sparse": {"": """eye eye_array identity rand random random_array issparse isspmatrix isspmatrix_bsr isspmatrix_coo
+    "sparse": {"": """rand random random_array issparse isspmatrix isspmatrix_bsr isspmatrix_coo
         isspmatrix_csc isspmatrix_csr isspmatrix_dia isspmatrix_dok isspmatrix_lil get_index_dtype load_npz
         safely_cast_index_arrays"""},
     "sparse.linalg": {"": "is_sptriangular spbandwidth use_solver"},

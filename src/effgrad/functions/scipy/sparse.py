@@ -10,8 +10,8 @@ from effgrad.arrays.value import REASONS, Tracer, depends, plain
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_elements import Matrix, is_number
 from effgrad.functions.scipy.sparse_value import TracedSparse, lifted, moved
-from effgrad.functions.scipy.tables import Calling, traced_inside
-from effgrad.vocabulary import Value
+from effgrad.functions.scipy.tables import Calling, Method, traced_inside
+from effgrad.vocabulary import Function, Value
 
 
 def _maker(kind: Value) -> Value:
@@ -50,20 +50,27 @@ def _constant_places(part: Value) -> Value:
 
 
 def _filled(kind: Value) -> Value:
-    """A matrix of a format that programs fill: inside a derivative it can absorb traced values."""
+    """The class of a format that programs fill."""
     make = _maker(kind)
 
     def rule(arg1: Value, shape: Value = None, dtype: Value = None, copy: bool = False) -> Value:
-        if traced_inside(arg1):
-            return make(arg1, shape, dtype)
-        made = kind(arg1, shape, dtype)
-        if made.dtype.kind not in "fc":
-            return made
-        places = made.tocsr(copy=True)
-        places.data = np.arange(1, places.data.size + 1)
-        return TracedSparse(kind(places), made.tocsr().data)
+        return make(arg1, shape, dtype) if traced_inside(arg1) else _fillable(kind(arg1, shape, dtype))
 
     return Calling(rule)
+
+
+def _fillable(made: Matrix) -> Matrix:
+    """A matrix that, inside a derivative, can absorb traced values where its format is one that programs fill."""
+    if type(made) is TracedSparse or made.format not in ("lil", "dok") or made.dtype.kind not in "fc":
+        return made
+    places = made.tocsr(copy=True)
+    elements, places.data = places.data, np.arange(1, places.data.size + 1)
+    return TracedSparse(made.__class__(places), elements)
+
+
+def _making(function: Value) -> Function:
+    """A function of constants that may make a matrix of such a format."""
+    return lambda *args, **options: _fillable(function(*args, **options))
 
 
 # The classes and functions as they are outside of derivatives.
@@ -181,6 +188,11 @@ RULES: list[tuple[Value, str, Value]] = [
     *((owner, "__truediv__", _operation("_divide")) for owner in (sparse._dok._dok_base, sparse._lil._lil_base)),
     *((sparse, name, _maker(getattr(sparse, name))) for name in FORMATS),
     *((sparse, name, _filled(getattr(sparse, name))) for name in FILLED),
+    *((sparse, name, Calling(_making(getattr(sparse, name)))) for name in ("eye", "eye_array", "identity")),
+    *(
+        (owner, name, Method(_making(vars(owner)[name]), lambda _: True))
+        for owner in (*CLASSES, sparse._csr._csr_base) for name in ("tolil", "todok", "asformat") if name in vars(owner)
+    ),
     *((sparse, name, _moving(getattr(sparse, name), *places)) for name, places in MOVING.items()),
     (sparse, "kron", _kron), (sparse, "kronsum", _kronsum), (sparse, "find", _find), (sparse, "spdiags", _spdiags),
 ]  # fmt: skip
