@@ -7,6 +7,7 @@ import builtins
 import decimal
 import fractions
 import operator
+import types
 
 import numpy as np
 
@@ -29,6 +30,10 @@ METHODS: dict[Value, str] = {
 ITERATING = (sum, tuple, list, set, frozenset, enumerate)
 # They go through it if it is the only one, and compare its items.
 COMPARING = (min, max, sorted)
+# Attributes by which programs tell arrays from numbers.
+OF_ARRAYS = frozenset((
+    "__len__", "__iter__", "__getitem__", "__setitem__", "__contains__", "shape", "ndim", "dtype", "size",
+))  # fmt: skip
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne",
              "neg", "pos", "invert", "getitem")  # fmt: skip
 
@@ -95,9 +100,27 @@ def _decides_order(item: Value) -> bool:
     return not is_builtin(item) and method_of(type(item), "__lt__") is not None
 
 
+def is_instance(value: Value, kind: Value, /) -> bool:
+    """`isinstance`: an abstract class such as `Iterable` is asked about the class that a traced value stands for."""
+    if not isinstance(value, kind):
+        return False
+    if not isinstance(value, Tracer) or type(kind) is type:
+        return True
+    if isinstance(kind, types.UnionType):
+        kind = kind.__args__
+    if isinstance(kind, tuple):
+        return any(is_instance(value, part) for part in kind)
+    try:
+        return issubclass(value.__class__, kind)
+    except TypeError:  # a protocol with attributes, which only objects are asked for
+        return True
+
+
 def get_attribute(*args: Value) -> Value:
     if len(args) not in (2, 3):
         return getattr(*args)
+    if len(args) == 3 and _lacks(args[0], args[1]):
+        return args[2]
     try:
         return operations.attribute(args[0], args[1])
     except AttributeError:
@@ -107,11 +130,18 @@ def get_attribute(*args: Value) -> Value:
 
 
 def has_attribute(owner: Value, name: str, /) -> bool:
+    if _lacks(owner, name):
+        return False
     try:
         operations.attribute(owner, name)
     except AttributeError:
         return False
     return True
+
+
+def _lacks(owner: Value, name: str) -> bool:
+    """Whether a traced value has an attribute of arrays that its number does not have: a number has no length."""
+    return name in OF_ARRAYS and isinstance(owner, Tracer) and not hasattr(owner.__class__, name)
 
 
 def set_attribute(owner: Value, name: str, value: Value, /) -> None:
@@ -122,7 +152,10 @@ def delete_attribute(owner: Value, name: str, /) -> None:
     operations.delattribute(owner, name)
 
 
-ATTRIBUTES = {getattr: get_attribute, hasattr: has_attribute, setattr: set_attribute, delattr: delete_attribute}
+ATTRIBUTES = {
+    getattr: get_attribute, hasattr: has_attribute, setattr: set_attribute, delattr: delete_attribute,
+    isinstance: is_instance,
+}  # fmt: skip
 
 
 def iterator(*args: Value) -> Value:

@@ -31,9 +31,12 @@ COMPARE: dict[type, str] = {
 }  # fmt: skip
 # These ask about the frame that calls them or about a type only, or start a debugger: a call of them stays Python's.
 PLAIN_CALLS = frozenset((
-    "super", "isinstance", "issubclass", "len", "locals", "globals", "vars", "dir", "id", "eval", "exec",
+    "super", "issubclass", "len", "locals", "globals", "vars", "dir", "id", "eval", "exec",
     "callable", "breakpoint",
 ))  # fmt: skip
+# Classes of which a traced value is an instance where its value is: `isinstance` with these stays Python's too.
+CONCRETE = frozenset("""int float complex bool str bytes list tuple dict set type
+    ndarray generic number integer floating matrix""".split())
 # In the paths of libraries: this package, whose rules ask for the class of a traced value, and what is installed.
 LIBRARY_PATHS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "site-packages", "dist-packages")
 # Attributes that an array has of its own, whatever is written to it.
@@ -152,12 +155,22 @@ def call(reader: Reader, node: ast.Call) -> Object:
     node.keywords = [reader.visit(keyword) for keyword in node.keywords]
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     # A library asks for a type to follow a protocol, which a traced value has (copy, Dask, pandas).
-    asks_protocol = name == "type" and (reader.call != "call" or any(place in reader.file for place in LIBRARY_PATHS))
-    if name not in PLAIN_CALLS and not asks_protocol:
+    of_library = reader.call != "call" or any(place in reader.file for place in LIBRARY_PATHS)
+    asks_protocol = name in ("type", "isinstance") and of_library
+    asks_class = name == "isinstance" and len(node.args) == 2 and is_concrete(node.args[1])
+    if name not in PLAIN_CALLS and not asks_protocol and not asks_class:
         node.func = resolved(reader, node.func)
     elif name in ("eval", "exec") and node.args and not isinstance(node.args[0], ast.Starred):
         node.args[0] = reader.operation("text", node.args[0], node.func, node.args[0])
     return node
+
+
+def is_concrete(kind: ast.AST) -> bool:
+    """Whether the classes that `isinstance` is given have names in `CONCRETE`."""
+    if isinstance(kind, ast.Tuple):
+        return all(map(is_concrete, kind.elts))
+    name = kind.id if isinstance(kind, ast.Name) else kind.attr if isinstance(kind, ast.Attribute) else ""
+    return name in CONCRETE
 
 
 def resolved(reader: Reader, function: ast.expr) -> ast.expr:
