@@ -1,15 +1,22 @@
-"""Texts of traced numbers: those of the plain ones; one that has all digits is not read back as a number."""
+"""Texts of traced numbers: those of the plain ones; one that has all digits may be read back as the traced number."""
 
+from collections.abc import Callable
 from typing import NoReturn
+
+import numpy as np
 
 from effgrad.errors import Detached
 from effgrad.vocabulary import Value
 
 
 class Text(str):
-    """A text of all digits of a traced number, which would be read back as the number without its derivative."""
+    """A text of the digits of a traced number, which compiled code would read back without its derivative.
 
-    __slots__ = ()
+    `number` is the traced number, where the text has all its digits: those of its neighbours are others.
+    """
+
+    __slots__ = ("number",)
+    number: Value
 
     def __str__(self) -> str:
         return self
@@ -23,9 +30,21 @@ class Text(str):
     __float__ = __complex__ = _refuse
 
 
-def of_number(text: str, value: Value) -> str:
-    """Return a text that was made of a plain value in the place of a traced one."""
+def of_number(write: Callable[[Value], str], traced: Value) -> str:
+    """Return the text that a function writes of a traced value."""
+    value = traced.shown()
+    text = write(value)
     try:
-        return Text(text) if float(text) == value else text
+        if float(text) != value:
+            return text
     except (TypeError, ValueError):  # no number, or several
         return text
+    made = Text(text)
+    neighbours = (np.nextafter(value, np.inf), np.nextafter(value, -np.inf))
+    made.number = None if any(write(type(value)(other)) == text for other in neighbours) else traced
+    return made
+
+
+def read_back(text: Value) -> Value:
+    """The traced number of which a text has all digits; anything else as it is."""
+    return text.number if type(text) is Text and text.number is not None else text

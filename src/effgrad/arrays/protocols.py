@@ -170,12 +170,10 @@ class Protocols(Tracer):
         return f"Traced({plain(self)!r})"
 
     def __str__(self) -> str:
-        value = self.shown()
-        return of_number(str(value), value)
+        return of_number(str, self)
 
     def __format__(self, spec: str) -> str:
-        value = self.shown()
-        return of_number(format(value, spec), value)
+        return of_number(lambda value: format(value, spec), self)
 
 
 class NotJax:

@@ -11,7 +11,7 @@ import types
 
 import numpy as np
 
-from effgrad.arrays.digits import Text
+from effgrad.arrays.digits import Text, read_back
 from effgrad.arrays.value import Tracer
 from effgrad.program import operations
 from effgrad.program.attributes import get_by_object, put_by_object
@@ -49,7 +49,9 @@ def by_method(f: Value, name: str) -> Function:
 
     def asked(*args: Value, **kwargs: Value) -> Value:
         found = method_of_first(args, name)
-        return plainly(*args, **kwargs) if found is None else found(*args, **kwargs)
+        if found is None:
+            return plainly(*args, **kwargs)
+        return plainly(read_back(args[0])) if type(args[0]) is Text else found(*args, **kwargs)
 
     return asked
 
@@ -193,7 +195,8 @@ def reading(f: Value) -> Function:
     plainly = call(f)
 
     def made(*args: Value, **kwargs: Value) -> Value:
-        return plainly(*[float(arg) if type(arg) is Text else arg for arg in args], **kwargs)
+        numbers = [read_back(arg) if f is np.float64 else arg for arg in args]
+        return plainly(*[float(arg) if type(arg) is Text else arg for arg in numbers], **kwargs)
 
     return made
 

@@ -49,8 +49,10 @@ def filled(pattern: Any, values: Value) -> Value:
         return pattern % shown
     if type(values) is dict:
         return pattern % {key: _shown(value) for key, value in values.items()}
-    text = pattern % _shown(values)
-    return of_number(text, _shown(values)) if type(text) is str and isinstance(values, Tracer) else text
+    values = read(values)
+    if type(pattern) is str and isinstance(values, Tracer):
+        return of_number(lambda value: pattern % value, values)
+    return pattern % _shown(values)
 
 
 def _shown(value: Value) -> Value:
