@@ -57,10 +57,11 @@ def _metric(metric: Value, name: str) -> Value:
     return METRICS[metric]
 
 
-def _cdist(XA: object, XB: object, metric: object = "euclidean", **options: Option) -> Value:
+def _cdist(XA: Value, XB: Value, metric: object = "euclidean", **options: Option) -> Value:
     require("out" not in options, "spatial.distance.cdist", "the returned array: leave out= out")
+    XA, XB = np.asarray(XA), np.asarray(XB)
     reals("spatial.distance.cdist", XA, XB)
-    return _metric(metric, "cdist")(np.asarray(XA)[:, None, :], np.asarray(XB)[None, :, :], **options)
+    return _metric(metric, "cdist")(XA[:, None, :], XB[None, :, :], **options)
 
 
 def _pdist(X: Value, metric: object = "euclidean", **options: Option) -> Value:
@@ -81,8 +82,9 @@ def _squareform(X: Value, force: str = "no", checks: bool = True) -> Value:
 
 def _of_two(name: str, rule: Function) -> Function:
     def distance_of(u: Value, v: Value, *args: Value, **options: Option) -> Value:
+        u, v = np.asarray(u), np.asarray(v)
         reals(f"spatial.distance.{name}", u, v)
-        return rule(np.asarray(u), np.asarray(v), *args, **options)
+        return rule(u, v, *args, **options)
 
     return distance_of
 
