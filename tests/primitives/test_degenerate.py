@@ -364,3 +364,20 @@ def test_a_factor_of_a_matrix_of_lower_rank_has_no_second_derivative():
     slope = (f(points + 1e-5 * direction) - f(points - 1e-5 * direction)) / 2e-5
     np.testing.assert_allclose(along(points), slope, rtol=1e-6)
     assert np.isnan(jvp(along, (points,), (direction,))[1])
+
+
+def test_a_pseudoinverse_of_full_rank_has_a_limit_behind_a_square_root_at_zero():
+    """A column without variance is not scaled, as by scikit-learn's `StandardScaler`: the reverse pass meets 0 * inf,
+    and its limit was unknown, since that of a pseudoinverse was."""
+    y = np.array([1.0, 0.0, 2.0, 1.5, -1.0])
+
+    def f(x):
+        columns = np.column_stack([x * 0 + 1, x, y])
+        scale = np.sqrt(np.var(columns, axis=0))
+        scale[0] = 1.0
+        return np.sum(np.linalg.pinv(columns / scale) @ y**2)
+
+    x = np.array([0.3, 1.2, -0.5, 2.0, 0.7])
+    with np.errstate(all="ignore"):
+        by_forward = [jvp(f, (x,), (unit,))[1] for unit in np.eye(5)]
+        np.testing.assert_allclose(grad(f)(x), by_forward, rtol=1e-12)

@@ -33,9 +33,16 @@ def _pinv_vjp(g: Cotangent, y: Value, a: Value, rcond: Option) -> Value:
     )  # fmt: skip
 
 
+def _series(a: laurent.Laurent, rcond: laurent.Laurent) -> laurent.Laurent | None:
+    """None, for the series by the derivative, where the rank is full; where it may change the rule is a convention."""
+    matrix = a.plain()
+    if np.all(np.isfinite(matrix)) and np.all(np.linalg.matrix_rank(matrix) == min(matrix.shape[-2:])):
+        return None
+    return laurent.unknown(laurent.constant(np.swapaxes(matrix, -1, -2)))
+
+
 pinv_of = general(
     lambda a, rcond: np.linalg.pinv(a, rcond), _pinv_jvp, _pinv_vjp, name="pinv", batch=stacked,
     counterpart=library_matrices.pinv,
 )  # fmt: skip
-# Where the rank changes, the derivative is a convention, and no limit.
-pinv_of.series = laurent.unknown
+pinv_of.series = _series
