@@ -67,6 +67,10 @@ PROGRAMS = {
     "of a dense array": (lambda v: sp.csr_array(dense(v)), dense),
     "lil": (filled("lil_matrix"), dense),
     "dok": (filled("dok_array"), dense),
+    "numpy of a matrix and a number": (
+        lambda v: np.multiply(sp.csr_matrix(csr(v)), v[0]) + np.divide(csr(v), 2.0),
+        lambda v: dense(v) * v[0] + dense(v) / 2,
+    ),
     "filled from another matrix": (
         lambda v: assigned(sp.eye(N, format="lil"), v) + assigned(sp.identity(N).todok(), v[:3]) + assigned(
             sp.csr_array(np.eye(N)).asformat("lil"), v),

@@ -5,7 +5,7 @@ import copy
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import numpy as np
@@ -14,7 +14,7 @@ import scipy.special
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import as_array
 from effgrad.arrays.traced import as_pythons
-from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree
+from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree, traced_inside
 from effgrad.errors import Detached
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
@@ -91,6 +91,20 @@ def _nditer(*args: Value, **kwargs: Option) -> Value:
         "numpy.nditer goes through plain memory, and was given a traced value: loop over np.ndindex(x.shape) and read "
         "x[index], or write the program with whole arrays"
     )
+
+
+class Broadcast:
+    """`np.broadcast` of traced arrays: their common shape, and tuples of their elements."""
+
+    def __init__(self, *arrays: Value) -> None:
+        given = [as_array(a) if traced_inside(a) else np.asarray(a) for a in arrays]
+        self.shape = np.broadcast_shapes(*map(shape_of, given))
+        self.nd = self.ndim = len(self.shape)
+        self.size, self.numiter = math.prod(self.shape), len(given)
+        self.iters = tuple([np.ravel(np.broadcast_to(a, self.shape)) for a in given])
+
+    def __iter__(self) -> Iterator[tuple[Value, ...]]:
+        return zip(*self.iters, strict=True)
 
 
 def _is_whole(number: Value) -> bool:
@@ -196,5 +210,5 @@ CLASSES: dict[Value, Value] = {
     **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},
     float: _float, np.float64: _double, np.longdouble: _double,
     **dict.fromkeys((complex, np.complex128), _complex),
-    type: _type, np.nditer: _nditer,
+    type: _type, np.nditer: _nditer, np.broadcast: Broadcast,
 }

@@ -80,6 +80,7 @@ def _broadcast_arrays(*args: Value, subok: bool = False) -> Value:
 
 def _choose(a: Value, choices: Value, out: Option = None, mode: str = "raise") -> Value:
     index = np.asarray(a) if isinstance(a, list | tuple) else plain(a)
+    index = index.astype(np.intp) if dtype_of(index).kind == "b" else index
     stacked = np.stack(np.broadcast_arrays(*choices))
     shape = shape_of(stacked)
     stacked = np.reshape(stacked, shape[:1] + (1,) * (np.ndim(index) + 1 - len(shape)) + shape[1:])

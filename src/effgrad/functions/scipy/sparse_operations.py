@@ -9,7 +9,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.sparse_elements import REFLECTED, UNARY, gathered, is_number, total
+from effgrad.functions.scipy.sparse_elements import FORWARD, REFLECTED, UNARY, gathered, is_number, total
 from effgrad.vocabulary import Function, Shape, Value
 
 
@@ -39,6 +39,8 @@ class Operations:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **options: Value) -> Value:
         name, unary = ufunc.__name__, {"absolute": "__abs__", "negative": "__neg__"}
+        if method == "__call__" and not options and inputs[0] is self and name in FORWARD and is_number(inputs[-1]):
+            return getattr(self, FORWARD[name])(inputs[1])
         if method == "__call__" and not options and inputs[-1] is self:
             if len(inputs) == 1 and (name in UNARY or name in unary):
                 return getattr(self, unary.get(name, name))()
