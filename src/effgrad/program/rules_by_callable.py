@@ -44,7 +44,7 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats",
         "ndimage": "ndimage", "sparse": "sparse", "spatial.distance": "spatial",
-        "spatial.transform": "rotation", "fftpack": "fftpack",
+        "spatial.transform": "rotation", "fftpack": "fftpack", "linalg.blas": "blas",
     }.items()
 } | {
     "scipy.interpolate": "effgrad.toolbox.fitpack",
@@ -134,7 +134,8 @@ class Rules:
         compare: Any = type(f).__hash__
         if compare is not object.__hash__ and not type(f).__module__.startswith("scipy"):
             return None
-        self.import_for(getattr(f, "__module__", None))
+        # The functions of Fortran libraries name no module.
+        self.import_for("scipy.linalg.blas" if type(f).__name__ == "fortran" else getattr(f, "__module__", None))
         return self.table.get(f)
 
     def of_numpy(self, f: Any) -> Object:
