@@ -41,6 +41,7 @@ PROGRAMS = {
     "cg": lambda x: sp.linalg.cg(A, [x, 1, 2], rtol=1e-14)[0],
     "zscore": lambda x: scipy.stats.zscore([x, 1, 3]),
     "simpson": lambda x: scipy.integrate.simpson([x, 1, 2], x=[0, 1 + x, 3]),
+    "pinv and its rank": lambda x: np.divide(*la.pinv([[x, 1], [1.0, 2], [0, 1]], return_rank=True)),
     "a grid": lambda x: scipy.interpolate.RegularGridInterpolator(([0, 1.0], [0, 1.0]), [[x, 1], [2.0, 3]])(
         [[0.5, x / 3]]),
 }  # fmt: skip

@@ -294,7 +294,10 @@ def _pinv(a: Value, *, rtol: Option = None, return_rank: bool = False) -> Value:
     shape = shape_of(a)
     rtol = max(shape[-2:]) * np.finfo(dtype_of(a)).eps if rtol is None else rtol
     inverse = np.linalg.pinv(a, rcond=rtol)
-    return (inverse, None) if return_rank else inverse
+    if not return_rank:
+        return inverse
+    sizes = np.linalg.svd(a, compute_uv=False)
+    return inverse, np.sum(sizes > rtol * np.max(sizes, axis=-1, keepdims=True), axis=-1)
 
 
 def _polar(a: Value, side: str = "right") -> Value:
