@@ -123,6 +123,8 @@ RIGHT = {
                      [2.7, 0.3, 0.3]),
     "float of its text": (lambda x: float(str(x[0])) ** 2, [0.6, 0, 0]),
     "float of a formatted text": (lambda x: float("%.17g" % x[0]) * float("{:.18f}".format(x[0])), [0.6, 0, 0]),
+    "float of a stripped text": (lambda x: float((" " + str(x[0]) + " ").strip()) ** 2, [0.6, 0, 0]),
+    "float of a part of its text": (lambda x: float(str(x[0]).replace(",", ".").split()[0]) ** 2, [0.6, 0, 0]),
     "np.float64 of an f-string": (lambda x: np.float64(f"{x[0]}") ** 2, [0.6, 0, 0]),
     "complex of its text": (lambda x: complex(str(x[0])).real ** 2, [0.6, 0, 0]),
     "a ufunc of a list": (lambda x: np.sum(np.sin([x[0], x[1]])), [math.cos(0.3), math.cos(0.7), 0]),

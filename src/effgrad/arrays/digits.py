@@ -29,6 +29,37 @@ class Text(str):
 
     __float__ = __complex__ = _refuse
 
+    def __radd__(self, before: str) -> str:
+        text: str = _with_digits(self, before + str.__str__(self))
+        return text
+
+
+def _with_digits(text: Text, part: Value) -> Value:
+    """What a method of a text returns: the number's text too, where it has its digits."""
+    if type(part) in (list, tuple):
+        return type(part)(_with_digits(text, item) for item in part)
+    try:
+        if float(part) != float(str.__str__(text)):
+            return part
+    except (TypeError, ValueError):
+        return part
+    kept = Text(part)
+    kept.number = text.number
+    return kept
+
+
+def _method(name: str) -> Callable[..., Value]:
+    plainly = getattr(str, name)
+    return lambda text, *args, **options: _with_digits(text, plainly(text, *args, **options))
+
+
+for _name in (
+    "strip", "lstrip", "rstrip", "lower", "upper", "replace", "zfill", "ljust", "rjust", "center", "split", "rsplit",
+    "partition", "rpartition", "splitlines", "removeprefix", "removesuffix", "expandtabs", "translate", "__getitem__",
+    "__add__",
+):  # fmt: skip
+    setattr(Text, _name, _method(_name))
+
 
 def of_number(write: Callable[[Value], str], traced: Value) -> str:
     """Return the text that a function writes of a traced value."""
