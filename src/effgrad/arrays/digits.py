@@ -35,7 +35,7 @@ class Text(str):
 
 
 def _with_digits(text: Text, part: Value) -> Value:
-    """What a method of a text returns: the number's text too, where it has its digits."""
+    """The result of a method of a text: a text of the number too, where it has its digits."""
     if type(part) in (list, tuple):
         return type(part)(_with_digits(text, item) for item in part)
     try:
