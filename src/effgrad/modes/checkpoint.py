@@ -46,10 +46,10 @@ def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
     Memory for what happens inside `f` is needed only while its own part of the reverse pass runs; the price is one more
     evaluation of `f`. Checkpoints nest, and without a reverse mode `f` is just called. Random numbers that `f` draws
-    with NumPy are the same when it runs again.
+    with NumPy are the same when it runs again, and arrays that the program writes to are as they were.
 
     Arguments:
-        f: a function in plain NumPy, which may close over anything.
+        f: a function in plain NumPy, which may close over anything, and write to arrays from before.
         args: the arguments of `f`.
         kwargs: the keyword arguments of `f`.
 
@@ -57,8 +57,8 @@ def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         The result of `f`.
 
     Raises:
-        Irreproducible: in the reverse pass, `f` gives another result than before, as when it reads something that has
-            changed.
+        Irreproducible: in the reverse pass, `f` gives another result than before, as when it reads a name that was bound
+            anew.
 
     Sigal 2021, section 3.5; Griewank 1992.
 
