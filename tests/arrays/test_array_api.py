@@ -127,6 +127,11 @@ def finishes(program):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_number_of_the_standard_is_rounded():
+    xp = pytest.importorskip("array_api_strict")
+    assert float(grad(lambda x: round(x, 2) * x)(xp.asarray(0.123))) == 0.12
+
+
 def test_scipy_with_its_array_api_switched_on():
     finishes("""
         import numpy as np, scipy.special, scipy.stats, scipy.signal, scipy.cluster.vq, scipy.linalg, scipy.integrate

@@ -331,6 +331,14 @@ def test_places_that_differ_among_members():
     np.testing.assert_array_equal(gradient, np.where(np.arange(4) == i[:, None], 2 * x, 0.0))
 
 
+def test_numbers_are_rounded_for_each_member():
+    x = np.array([0.123, 0.456])
+    np.testing.assert_array_equal(vmap(lambda x: round(x, 2) * x)(x), np.round(x, 2) * x)
+    np.testing.assert_array_equal(vmap(grad(lambda x: round(x, 1) * x))(x), [0.1, 0.5])
+    with pytest.raises(NotBatched, match=r"round\(x\) depends on the batch.*np\.round\(x\)"):
+        vmap(lambda x: round(x) * x)(np.array([0.1, 0.9]))
+
+
 def test_control_flow_is_followed_where_all_members_agree():
     def f(x):
         if np.all(x > 0):

@@ -76,6 +76,9 @@ class Batched(TracedArray):
     def __int__(self) -> int:
         return int(self.agreed("int(x)", "np.floor(x)"))
 
+    def __round__(self, digits: int | None = None) -> Value:
+        return round(self.agreed("round(x)", "np.round(x)")) if digits is None else np.round(self, digits)
+
     def __index__(self) -> int:
         instead = "np.take_along_axis for a[i], and a fixed count with np.where"
         return operator.index(self.agreed("an index or a count", instead))

@@ -75,6 +75,9 @@ class LibraryArray(TracedArray):
     def __int__(self) -> int:
         return int(self.owner.number(self.primal))
 
+    def __round__(self, digits: int | None = None) -> Value:
+        return round(_PYTHON[self.dtype.kind](self), digits)
+
     def __index__(self) -> int:
         return operator.index(self.owner.number(self.primal))
 

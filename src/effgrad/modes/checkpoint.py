@@ -57,8 +57,8 @@ def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         The result of `f`.
 
     Raises:
-        Irreproducible: in the reverse pass, `f` gives another result than before, as when it reads a name that was bound
-            anew.
+        Irreproducible: in the reverse pass, `f` gives another result than before, as when it reads a name that was
+            bound anew.
 
     Sigal 2021, section 3.5; Griewank 1992.
 
