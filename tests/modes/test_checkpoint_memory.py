@@ -26,7 +26,7 @@ def program(seed, part):
 
 
 @pytest.mark.parametrize(
-    "seed", [seed if seed < 40 else pytest.param(seed, marks=pytest.mark.sweep) for seed in range(1000)]
+    "seed", [seed if seed < 20 else pytest.param(seed, marks=pytest.mark.sweep) for seed in range(500)]
 )
 def test_random_programs(seed):
     f, plainly = program(seed, checkpoint), program(seed, at_once)
