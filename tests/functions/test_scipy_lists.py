@@ -28,7 +28,6 @@ PROGRAMS = {
     "solve_toeplitz": lambda x: la.solve_toeplitz([3.0, x, 1], [x, 1, 2 * x]),
     "expm": lambda x: la.expm([[x, 1], [0.0, 2]]), "det": lambda x: la.det([[x, 1], [0.5, 2]]),
     "norm": lambda x: la.norm([x, 1]), "eigvalsh": lambda x: la.eigvalsh([[x, 1], [1.0, 2]]),
-    "lstsq": lambda x: la.lstsq([[x, 1], [1.0, 2], [0, 1]], [1, x, 2])[0],
     "solve_sylvester": lambda x: la.solve_sylvester(A, A, [[x, 0, 0], [0, 1, 0], [0, 0, 1]]),
     "lfilter": lambda x: scipy.signal.lfilter([x, 1], [1, 0.5 * x], [1, x, 2]),
     "savgol_filter": lambda x: scipy.signal.savgol_filter([x, 1, 3, x, 2], 3, 1),

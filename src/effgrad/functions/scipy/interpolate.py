@@ -9,7 +9,9 @@ import functools
 import inspect
 import math
 
+import scipy
 import scipy.interpolate
+from numpy.lib import NumpyVersion
 from scipy.interpolate import (
     Akima1DInterpolator,
     BSpline,
@@ -296,13 +298,18 @@ def _table(self: Value, x: Value) -> Value:
 _table.runs_python = True  # type: ignore[attr-defined]
 
 
+# Whether SciPy weighs the values at both ends.
+_OF_WEIGHTS = NumpyVersion(scipy.__version__) >= "1.18.0"
+
+
 def _linear_table(self: Value, x: Value) -> Value:
     reals("interpolate.interp1d", x)
     piece = splines.piece_of(x, self.x)
     low, high = splines.elements(self.x, piece), splines.elements(self.x, piece + 1)
     below, above = splines.elements(self._y, piece), splines.elements(self._y, piece + 1)
-    slope = (above - below) / (high - low)[:, None]
-    return slope * (x - low)[:, None] + below  # in SciPy's order, to its last digit
+    if _OF_WEIGHTS:  # in SciPy's order, to its last digit
+        return ((x - low) / (high - low))[:, None] * above + ((high - x) / (high - low))[:, None] * below
+    return (above - below) / (high - low)[:, None] * (x - low)[:, None] + below
 
 
 _IN_TABLE = holds("x", "_y", "_fill_value_below", "_fill_value_above")
