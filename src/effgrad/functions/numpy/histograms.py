@@ -4,7 +4,7 @@ from typing import Any
 
 from effgrad.arrays.layout import dtype_of, ndim_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import composed, depends, plain
+from effgrad.arrays.value import composed, depends, known, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import move
 from effgrad.primitives.given import all_as_computed
@@ -66,6 +66,7 @@ def _histogramdd(
     sample: Value, bins: Option = 10, range: Option = None, density: Value = None, weights: Value = None
 ) -> tuple[Value, Value]:
     columns = np.stack([plain(c) for c in sample], axis=1) if type(sample) in (tuple, list) else plain(sample)
+    bins, range = known(bins), known(range)
     counts, edges = np.histogramdd(columns, bins, range)
     moves = any(map(depends, sample)) if type(sample) in (tuple, list) else depends(sample)
     if moves and range is None and not all(np.ndim(b) for b in ([bins] if np.ndim(bins) == 0 else bins)):
