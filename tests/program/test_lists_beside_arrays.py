@@ -25,6 +25,8 @@ PROGRAMS = {
     "a row a list": lambda x: A + [[x[0], x[1], 1.0], [0.0, 1.0, x[2]]],
     "x + [...]": lambda x: x + [x[2], 1.0, x[0]],
     "in place": in_place,
+    "linspace of lists": lambda x: np.linspace([0.0, x[0], x[2]], [1.0, 2.0, 3.0], 4),
+    "select of lists": lambda x: np.select([[True, False, False], [False, False, True]], [[x[0], 1.0, 2.0], x], x[1]),
     "A < [...]": lambda x: x * (A < [x[0], x[1], x[2]]),
     "einsum": lambda x: np.einsum("ij,j->i", A, [x[0], x[1], x[2]]),
     "einsum of a list of arrays": lambda x: np.einsum("ij,ij->j", A, [x, 2 * x]),

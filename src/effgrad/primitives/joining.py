@@ -102,7 +102,7 @@ def _where(condition: Value, *choices: Value) -> Value:
 
 
 def _select(condlist: Value, choicelist: Value, default: Value = 0) -> Value:
-    result = default
+    condlist, result = [*map(ordinary, condlist)], default
     if not all(dtype_of(plain(condition)).kind == "b" for condition in condlist):
         np.select([*map(example, condlist)], [*map(example, choicelist)], example(default))  # NumPy's error
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
@@ -159,6 +159,7 @@ def _linspace(
     dtype: DTypeLike = None,
     axis: int = 0,
 ) -> Value:
+    start, stop = ordinary(start), ordinary(stop)
     parts = np.linspace(0.0, 1.0, num, endpoint, dtype=np.result_type(plain(start), plain(stop), 0.0))
     gaps = num - endpoint
     step = (stop - start) / gaps if gaps > 0 else np.nan
