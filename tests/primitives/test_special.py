@@ -176,7 +176,12 @@ def test_every_rule_has_a_case():
     assert all(f in DOMAINS or SPECIAL[f].function.nin == 1 for f in SPECIAL)
 
 
-@pytest.mark.parametrize("name, index", PAIRS, ids=str)
+def every_other(pairs, first):
+    """Every other pair; the others are run with --all."""
+    return [pair if k % 2 == first else pytest.param(*pair, marks=pytest.mark.sweep) for k, pair in enumerate(pairs)]
+
+
+@pytest.mark.parametrize("name, index", every_other(PAIRS, 0), ids=str)
 def test_first_and_second_order_in_every_mode(run, name, index):
     f, x = in_argument(name, index)
     direction = np.array([0.3, -1.0, 0.7]) * min(1.0, np.min(np.abs(x)))
@@ -211,7 +216,10 @@ def test_a_staged_gradient_is_the_gradient(run, name, index):
 
 
 # SciPy's own loops over float32 do not end for spheroidal functions (SciPy 1.17).
-@pytest.mark.parametrize("name, index", [pair for pair in PAIRS if not pair[0].startswith(("pro_", "obl_"))], ids=str)
+ENDING = [pair for pair in PAIRS if not pair[0].startswith(("pro_", "obl_"))]
+
+
+@pytest.mark.parametrize("name, index", every_other(ENDING, 1), ids=str)
 def test_derivatives_keep_single_precision(run, name, index):
     f, x = in_argument(name, index, np.float32)
     assert run(grad)(f)(x).dtype == np.float32

@@ -176,7 +176,9 @@ NONLINEAR_FIRST = [pytest.param(name, marks=() if name == "nonlinear" else (pyte
 
 
 @pytest.mark.parametrize("name", NONLINEAR_FIRST)
-@pytest.mark.parametrize("p", [P, BACKWARD], ids=["forward", "backward"])
+@pytest.mark.parametrize(
+    "p", [pytest.param(P, id="forward"), pytest.param(BACKWARD, id="backward", marks=pytest.mark.sweep)]
+)
 def test_bdf_by_initial_values_parameters_and_times(name, p):
     f, options, close = CASES[name]
     steps = repeated(f, options, p)
@@ -212,7 +214,7 @@ def test_bdf_at_times_that_are_asked_for_and_in_dense_output(name):
         np.testing.assert_allclose(found, expected, rtol=close, atol=close * np.max(np.abs(expected)))
 
 
-@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("terminal", [False, pytest.param(True, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("name", NONLINEAR_FIRST)
 def test_bdf_at_events(name, terminal):
     f, options, close = CASES[name]
