@@ -133,7 +133,7 @@ UFUNCS.enter({
     np.logaddexp2: as_computed(np.logaddexp2, _logaddexp2), np.float_power: _float_power,
     np.divmod: _divmod, np.modf: _modf,
     np.frexp: as_computed(np.frexp, _frexp),
-    np.ldexp: as_computed(np.ldexp, lambda x, i: x * 2.0 ** plain(i)),
+    np.ldexp: as_computed(np.ldexp, lambda x, i: x * np.float64(2.0) ** plain(i)),
     np.vecdot: as_computed(np.vecdot, lambda a, b: np.sum(conj(a) * b, axis=-1)),
 })  # fmt: skip
 CONSTANT.enter([np.spacing])
