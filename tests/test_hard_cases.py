@@ -316,6 +316,7 @@ def test_python_recursion_to_depth_900(run):
     assert run(grad)(power)(1.0, 800) == 800
 
 
+@pytest.mark.sweep
 @shows("L5", "freeing a long tape", "no recursion, no cyclic garbage")
 def test_a_million_operation_tape_leaves_no_cyclic_garbage():
     def chain(x):

@@ -66,7 +66,9 @@ def test_what_is_listed_as_written_in_numpy_has_a_case(name):
     assert any(case == name or case.startswith(name + " ") for case in [*CASES, *LONG])
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize(
+    "name", [name if name != "integrate.tplquad" else pytest.param(name, marks=pytest.mark.sweep) for name in LONG]
+)
 def test_gradients_of_long_programs(name):
     check_grad(lambda x: np.sum(LONG[name](x)), X)
 
