@@ -68,8 +68,8 @@ class Part:
 PARTS: ContextVar[tuple[Part, ...]] = ContextVar("effgrad_parts", default=())
 
 
-def rewind(storage: Value, parts: tuple[Part, ...]) -> list[Part]:
-    """In second runs, let an array from before be as it was for the first, until the innermost ends; these runs."""
+def rewind(storage: Value, parts: tuple[Part, ...]) -> None:
+    """In second runs, let an array from before be as it was for the first, until the innermost ends."""
     again: list[Part] = storage.second_runs(parts)
     if again:
         innermost = next(part for part in reversed(again) if part.running)
@@ -81,4 +81,3 @@ def rewind(storage: Value, parts: tuple[Part, ...]) -> list[Part]:
                 elif storage not in part.rewound and part.again is not None:
                     storage.rewind(part.again.begun)
             innermost.rewound[storage] = before
-    return again

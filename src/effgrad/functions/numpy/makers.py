@@ -64,9 +64,9 @@ def _apply_along_axis(func1d: Value, axis: int, arr: Value, *args: Value, **kwar
     """The results have the dtype of the first, as NumPy has it."""
     lines = np.moveaxis(arr, axis, -1)
     many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
-    results = [reach.np.asarray(func1d(line, *args, **kwargs)) for line in np.reshape(lines, (many, count))]
+    results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (many, count))]
     result = _gathered(shape_of(lines)[:-1], results, None)
-    inner, axis = ndim_of(results[0]), axis % ndim_of(arr)
+    inner, axis = ndim_of(result) - ndim_of(arr) + 1, axis % ndim_of(arr)
     return np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(axis, axis + inner)))
 
 

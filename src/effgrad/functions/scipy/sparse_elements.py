@@ -90,7 +90,6 @@ UNARY: dict[str, Callable[[Value], Value]] = {
         "rad2deg", "sign", "floor", "ceil", "rint", "trunc", "conj", "conjugate",
     )},
 }  # fmt: skip
-# What NumPy's functions of two operands are where the second one is sparse.
 # The operators of a matrix by NumPy's functions of a matrix and a number, and of anything and a matrix.
 FORWARD = {"multiply": "__mul__", "divide": "__truediv__", "power": "__pow__"}
 REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "matmul": "__rmatmul__"}

@@ -180,7 +180,7 @@ class Engine:
 
     def _add(self, kernels: dict[str, Body], loops: bool, pairs: bool) -> None:
         with_loops = {name: body for name, body in kernels.items() if body.loops()}
-        straight = {name: body.entry or body for name, body in kernels.items() if body.entry or not body.loops()}
+        straight = {name: body.entry or body for name, body in kernels.items() if body.entry or name not in with_loops}
         if with_loops:
             self.link(_module(with_loops), self.optimised, loops, pairs)
         if straight:
