@@ -499,6 +499,15 @@ def test_where_a_search_ends_the_inverse_is_constant(name):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_trials_that_are_as_few_as_successes_move_with_them():
+    """SciPy 1.18 ends its search there: the partials were 0/0."""
+    n = sp.bdtrin(1.0, 1.0, 0.5)
+    if n == 1.0:
+        assert grad(lambda k: sp.bdtrin(k, 1.0, 0.5))(1.0) == 1.0
+    assert grad(lambda p: sp.bdtrin(1.0, 1.0, p))(0.5) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_an_inverse_has_no_slope_where_every_trial_succeeds():
     """Each partial is 0 there: the limit of their quotient was 0, where that of the count in the trials is 1."""
     assert np.isnan(grad(lambda n: sp.bdtrik(0.297, n, 1.0))(0.65))

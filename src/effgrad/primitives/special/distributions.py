@@ -164,6 +164,16 @@ def _searched(partials: tuple[Partial, ...], least: float = 1e-300, most: float 
     return tuple(partial if partial is unknown else between(partial) for partial in partials)
 
 
+def _no_fewer_than_successes(partials: tuple[Partial, ...]) -> tuple[Partial, ...]:
+    """The partials of a count of trials: where the search ends at the successes, the count moves with them alone."""
+    ends = (1.0, None, 0.0)  # by the successes, the probability of so many at most, the probability of one
+
+    def above(partial: Value, end: float | None) -> Function:
+        return lambda y, k, *args: np.where(plain(y) == plain(k), end, partial(y, k, *args))
+
+    return tuple(partial if end is None else above(partial, end) for partial, end in zip(partials, ends, strict=True))
+
+
 enter({
     sp.gammainc: _rising(GAMMA),
     sp.gammaincc: _falling(GAMMA),
@@ -199,7 +209,7 @@ enter({
     sp.bdtrc: _falling(BINOMIAL),
     sp.bdtri: _inverse(_rising(BINOMIAL), 2),
     sp.bdtrik: _searched(_inverse(_rising(BINOMIAL_COUNT), 0)),
-    sp.bdtrin: _searched(_inverse(_rising(BINOMIAL_COUNT), 1), 1e-9),
+    sp.bdtrin: _no_fewer_than_successes(_searched(_inverse(_rising(BINOMIAL_COUNT), 1), 1e-9)),
     sp.nbdtr: _rising(NEGATIVE_BINOMIAL),
     sp.nbdtrc: _falling(NEGATIVE_BINOMIAL),
     sp.nbdtri: _inverse(_rising(NEGATIVE_BINOMIAL), 2),
