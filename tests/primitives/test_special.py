@@ -498,6 +498,17 @@ def test_where_a_search_ends_the_inverse_is_constant(name):
             assert slope == 0
 
 
+@pytest.mark.parametrize("m, n, x", [(0.6, 0.13, 5e12), (0.36, 0.33, 7e4), (3.0, 2.0, 1e9), (2.0, 5.0, 0.4)])
+def test_the_density_of_f_has_its_digits_far_out(m, n, x):
+    """The part of a beta distribution beyond a number near 1 was 1 minus that number: 4 digits at 5e12."""
+    with mpmath.workdps(40):
+        a, b, u = mpmath.mpf(m) / 2, mpmath.mpf(n) / 2, mpmath.mpf(m) * x / (mpmath.mpf(m) * x + n)
+        density = u ** (a - 1) * (1 - u) ** (b - 1) / mpmath.beta(a, b) * m * n / (mpmath.mpf(m) * x + n) ** 2
+        by_n = mpmath.diff(lambda n: mpmath.betainc(a, n / 2, 0, m * x / (m * x + n), regularized=True), mpmath.mpf(n))
+    np.testing.assert_allclose(grad(lambda x: sp.fdtr(m, n, x))(x), float(density), rtol=1e-12)
+    np.testing.assert_allclose(grad(lambda n: sp.fdtr(m, n, x))(n), float(by_n), rtol=1e-10)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_trials_that_are_as_few_as_successes_move_with_them():
     """SciPy 1.18 ends its search there: the partials were 0/0."""

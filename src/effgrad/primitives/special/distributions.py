@@ -29,8 +29,8 @@ def _student_density(v: Value, x: Value) -> Value:
 
 def _f_density(m: Value, n: Value, x: Value) -> Value:
     # Of m x / (m x + n), which has a beta distribution.
-    u = m * x / (m * x + n)
-    return beta_density(m / 2, n / 2, u) * m * n / (m * x + n) ** 2
+    total = m * x + n
+    return beta_density(m / 2, n / 2, m * x / total, n / total) * m * n / total**2
 
 
 def _poisson_mass(k: Value, m: Value) -> Value:
@@ -54,8 +54,9 @@ def noncentral_chi2_density(x: Value, v: Value, nc: Value) -> Value:
 
 
 def _ncf_density(m: Value, n: Value, nc: Value, x: Value) -> Value:
-    a, b, c, u = m / 2, n / 2, nc / 2, m * x / (m * x + n)
-    return beta_density(a, b, u) * np.exp(-c) * sp.hyp1f1(a + b, a, c * u) * m * n / (m * x + n) ** 2
+    total = m * x + n
+    a, b, c, u = m / 2, n / 2, nc / 2, m * x / total
+    return beta_density(a, b, u, n / total) * np.exp(-c) * sp.hyp1f1(a + b, a, c * u) * m * n / total**2
 
 
 def _ncf_noncentrality(m: Value, n: Value, nc: Value, x: Value) -> Value:

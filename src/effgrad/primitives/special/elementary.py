@@ -40,9 +40,10 @@ def gamma_density(a: Value, x: Value) -> Value:
     return np.exp(sp.xlogy(a - 1, x) - x - sp.gammaln(a))
 
 
-def beta_density(a: Value, b: Value, x: Value) -> Value:
-    """The partial of `betainc(a, b, x)` in `x`."""
-    return np.exp(sp.xlogy(a - 1, x) + sp.xlog1py(b - 1, -x) - sp.betaln(a, b))
+def beta_density(a: Value, b: Value, x: Value, rest: Value | None = None) -> Value:
+    """The partial of `betainc(a, b, x)` in `x`; `rest` is 1 - x where that has more digits."""
+    by_rest = sp.xlog1py(b - 1, -x) if rest is None else sp.xlogy(b - 1, rest)
+    return np.exp(sp.xlogy(a - 1, x) + by_rest - sp.betaln(a, b))
 
 
 def _xlogy_second(y: Value, a: Value, b: Value) -> Value:

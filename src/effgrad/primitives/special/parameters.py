@@ -128,12 +128,8 @@ def student_degrees(v: Value, x: Value) -> Value:
     zero = plain(x) == 0
     square = np.where(zero, 1.0, x) ** 2
     u, rest = v / (v + square), square / (v + square)
-    partial = beta_shapes(v / 2, 0.5, u, rest)[0] / 2 + beta_density_of(v / 2, 0.5, u, rest) * rest / (v + square)
+    partial = beta_shapes(v / 2, 0.5, u, rest)[0] / 2 + beta_density(v / 2, 0.5, u, rest) * rest / (v + square)
     return np.where(zero, 0.0, -np.sign(plain(x)) * partial / 2)
-
-
-def beta_density_of(a: Value, b: Value, x: Value, rest: Value) -> Value:
-    return np.exp((a - 1) * np.log(x) + (b - 1) * np.log(rest) - sp.betaln(a, b))
 
 
 def f_degrees(m: Value, n: Value, x: Value) -> tuple[Value, Value]:
@@ -141,7 +137,7 @@ def f_degrees(m: Value, n: Value, x: Value) -> tuple[Value, Value]:
     total = m * x + n
     u, rest = m * x / total, n / total
     by_m, by_n = beta_shapes(m / 2, n / 2, u, rest)
-    moved = beta_density(m / 2, n / 2, u) * x / total**2
+    moved = beta_density(m / 2, n / 2, u, rest) * x / total**2
     return by_m / 2 + moved * n, by_n / 2 - moved * m
 
 
