@@ -166,7 +166,7 @@ def by_short_circuits(a):
 
 
 def by_strings(a):
-    text = f"{a[0]:.3f} {a!r}"
+    text = f"{a[0] / 3:.3f} {a!r}"
     return a[1] * (float(text.split()[0]) > 0) + a[0]
 
 

@@ -1,81 +1,152 @@
-"""Texts of traced numbers: those of the plain ones; one that has all digits may be read back as the traced number."""
+"""Texts with the digits of traced numbers.
 
-from collections.abc import Callable
-from typing import NoReturn
+A traced number that is written becomes a `Text`: a string that knows which of its numerals stand for which number. Text
+that a program makes of such texts, by `+`, f-strings, `join` or methods of `str`, is a `Text` too. A numeral with all
+digits of a number is read back as that number; one with fewer is constant if reading it rounds, as `round` is.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from effgrad.arrays.value import Tracer
 from effgrad.errors import Detached
 from effgrad.vocabulary import Value
 
+NUMERAL = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[jJ]?(?![\w.])")
+
+CONSTANT = "a constant"
+LOST = "a number without all its digits"
+# A numeral without its sign, and the number that it stands for: CONSTANT, LOST or a traced number.
+Numeral = tuple[str, Value]
+
 
 class Text(str):
-    """A text of the digits of a traced number, which compiled code would read back without its derivative.
+    """A text that was made of `parts`, among which traced numbers were written."""
 
-    `number` is the traced number, where the text has all its digits: those of its neighbours are others.
-    """
-
-    __slots__ = ("number",)
-    number: Value
+    __slots__ = ("parts", "known")
+    parts: Sequence[str]
+    known: list[Numeral] | None
 
     def __str__(self) -> str:
         return self
 
-    def _refuse(self) -> NoReturn:
-        raise Detached(
-            f"{self!r} is the text of a traced number, and was read as a number, which would lose the derivative; "
-            "use the number itself, or round(x, digits) where it is to be rounded"
-        )
-
-    __float__ = __complex__ = _refuse
+    def __float__(self) -> float:
+        return float(as_constant(self))
 
     def __radd__(self, before: str) -> str:
-        text: str = _with_digits(self, before + str.__str__(self))
+        return of_parts(before + str.__str__(self), before, self)
+
+
+def as_constant(text: str) -> str:
+    """Return a text as a plain one, which is read as numbers; raise an error if it has digits of a traced number."""
+    if any(number is not CONSTANT for _, number in numerals(text)):
+        raise Detached(
+            f"{str.__str__(text)!r} is the text of a traced number, and was read as a number, which would lose the "
+            "derivative; use the number itself, or round(x, digits) where it is to be rounded"
+        )
+    return str.__str__(text)
+
+
+def of_parts(text: str, *parts: object) -> str:
+    """A text that was made of other values."""
+    if not any(type(part) is Text for part in parts):
         return text
+    made = Text(text)
+    made.parts, made.known = [part for part in parts if isinstance(part, str)], None
+    return made
 
 
-def _with_digits(text: Text, part: Value) -> Value:
-    """The result of a method of a text: a text of the number too, where it has its digits."""
-    if type(part) in (list, tuple):
-        return type(part)(_with_digits(text, item) for item in part)
-    try:
-        if float(part) != float(str.__str__(text)):
-            return part
-    except (TypeError, ValueError):
-        return part
-    kept = Text(part)
-    kept.number = text.number
-    return kept
+def numerals(text: str) -> list[Numeral]:
+    """The numerals of a text, in its order."""
+    if type(text) is Text and text.known is not None:
+        return text.known
+    found: list[Numeral] = []
+    left = [text]
+    while left:
+        part = left.pop()
+        if type(part) is not Text:
+            found.extend((digits, CONSTANT) for digits in NUMERAL.findall(part))
+        elif part.known is not None:
+            found.extend(part.known)
+        else:
+            left.extend(reversed(part.parts))
+    written = NUMERAL.findall(text)
+    if [digits for digits, _ in found] != written:  # a piece, or numerals that have grown together
+        found = [(digits, _only(number for other, number in found if other == digits)) for digits in written]
+    if type(text) is Text:
+        text.known = found
+    return found
+
+
+def _only(numbers: Iterable[Value]) -> Value:
+    """The number that several equal numerals stand for."""
+    first, *others = [*numbers] or [LOST]
+    return first if all(other is first for other in others) else LOST
 
 
 def _method(name: str) -> Callable[..., Value]:
     plainly = getattr(str, name)
-    return lambda text, *args, **options: _with_digits(text, plainly(text, *args, **options))
+
+    def method(text: Text, *args: Value, **options: Value) -> Value:
+        result = plainly(text, *args, **options)
+        if type(result) in (list, tuple):
+            return type(result)(of_parts(part, text, *args) for part in result)
+        return of_parts(result, text, *args)
+
+    return method
 
 
 for _name in (
     "strip", "lstrip", "rstrip", "lower", "upper", "replace", "zfill", "ljust", "rjust", "center", "split", "rsplit",
     "partition", "rpartition", "splitlines", "removeprefix", "removesuffix", "expandtabs", "translate", "__getitem__",
-    "__add__",
+    "__add__", "__mul__", "__rmul__", "format", "join", "__format__",
 ):  # fmt: skip
     setattr(Text, _name, _method(_name))
 
 
-def of_number(write: Callable[[Value], str], traced: Value) -> str:
+def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
     """Return the text that a function writes of a traced value."""
     value = traced.shown()
     text = write(value)
-    try:
-        if float(text) != value:
-            return text
-    except (TypeError, ValueError):  # no number, or several
-        return text
+    written = NUMERAL.findall(text)
     made = Text(text)
-    neighbours = (np.nextafter(value, np.inf), np.nextafter(value, -np.inf))
-    made.number = None if any(write(type(value)(other)) == text for other in neighbours) else traced
-    return made
+    made.parts = ()
+    if np.ndim(value) or isinstance(value, complex) or len(written) != 1:
+        sizes = {abs(part) for item in np.ravel(value) for part in (item.real, item.imag)}
+        made.known = [(digits, LOST if _size(digits) in sizes else CONSTANT) for digits in written]
+    elif _size(written[0]) == abs(value):
+        near = (np.nextafter(value, np.inf), np.nextafter(value, -np.inf))
+        whole = not any(write(type(value)(other)) == text for other in near)
+        made.known = [(written[0], traced if whole else LOST)]
+    else:
+        made.known = [(written[0], CONSTANT)]
+    return made if any(number is not CONSTANT for _, number in made.known) else text
 
 
-def read_back(text: Value) -> Value:
-    """The traced number of which a text has all digits; anything else as it is."""
-    return text.number if type(text) is Text and text.number is not None else text
+def _size(digits: str) -> float:
+    return float(digits.rstrip("jJ"))
+
+
+def read_back(text: Text, kind: Callable[[str], Value]) -> Value:
+    """`float` or `complex` of a text: the traced number of which it has all digits, or a plain number."""
+    known = numerals(text)
+    written = str.strip(text)
+    if len(known) == 1 and isinstance(number := known[0][1], Tracer) and written.lstrip("+-") == known[0][0]:
+        return with_sign(number, negative=written.startswith("-"))
+    return kind(as_constant(text))
+
+
+def with_sign(number: Value, negative: bool) -> Value:
+    """A traced number, or its negative, as a text says that has its digits after that sign."""
+    return number if np.signbit(number.shown()) == negative else -number
+
+
+def refuse_texts(value: Value) -> None:
+    """Refuse a text with digits of traced numbers, or a list of texts with one, that becomes an array or a program."""
+    if type(value) in (list, tuple) and value and isinstance(value[0], str | list | tuple):
+        for item in value:
+            refuse_texts(item)
+    elif type(value) is Text:
+        as_constant(value)

@@ -8,6 +8,12 @@ from effgrad.vocabulary import Object
 # Functions whose results are numbers, and never arrays.
 NUMERIC_CALLS = frozenset(("len", "int", "float", "bool", "range"))
 
+# Classes of which a traced value is an instance where its value is: `isinstance` with these stays Python's too.
+CONCRETE = frozenset(
+    """int float complex bool str bytes list tuple dict set type
+    ndarray generic number integer floating matrix""".split()
+)
+
 
 def is_number(node: Any, numbers: frozenset[str]) -> bool:
     match node:
@@ -30,6 +36,14 @@ def is_number(node: Any, numbers: frozenset[str]) -> bool:
         case ast.Call(ast.Name(name), _, []):
             return name in NUMERIC_CALLS - {"range"}
     return False
+
+
+def is_concrete(kind: ast.AST) -> bool:
+    """Whether the classes that `isinstance` is given have names in `CONCRETE`."""
+    if isinstance(kind, ast.Tuple):
+        return all(map(is_concrete, kind.elts))
+    name = kind.id if isinstance(kind, ast.Name) else kind.attr if isinstance(kind, ast.Attribute) else ""
+    return name in CONCRETE
 
 
 def numbers_in(function: Any) -> frozenset[str]:

@@ -55,14 +55,14 @@ from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
 from effgrad.program.structured import by_fields, field_of, is_record, parts_of
 from effgrad.program.subclasses import is_held, is_subclass, perform
-from effgrad.program.texts import formatted, mod, text
+from effgrad.program.texts import formatted, joined, mod, text
 from effgrad.vocabulary import Activation, Object
 
 __all__ = [
     "DIRECT", "OPERANDS", "add", "and_", "awaited", "call", "call_inside", "class_of", "context", "context_async", "eq",
-    "floordiv", "formatted", "ge", "globals", "gt", "identity", "invert", "iterate_async", "known", "le", "locals",
-    "loops", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or_", "pos", "pow", "read", "rshift", "slice", "sub",
-    "text", "truediv", "xor",
+    "floordiv", "formatted", "ge", "globals", "gt", "identity", "invert", "iterate_async", "joined", "known", "le",
+    "locals", "loops", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or_", "pos", "pow", "read", "rshift",
+    "slice", "sub", "text", "truediv", "xor",
 ]  # fmt: skip
 slice, locals, globals, class_of, identity = builtins.slice, builtins.locals, builtins.globals, type, id
 known = KNOWN.targets.get

@@ -187,6 +187,8 @@ def builtin(f: Any) -> Object:
         return ufunc_method(f)
     if f == np.ndarray.__new__:
         return in_memory(f)
+    if type(owner) is str and (method := _targets.get(id(vars(str)[f.__name__]))) is not None:
+        return functools.partial(method, owner)
     return f if type(owner) in policy.CONTAINERS else compiled(f)
 
 

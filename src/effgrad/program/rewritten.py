@@ -25,6 +25,7 @@ from effgrad import forks
 from effgrad.program import loops as loops
 from effgrad.program import stores as stores
 from effgrad.program.syntax import OPERATIONS, Reader, first_line
+from effgrad.program.text_programs import NUMBERS, place_numbers
 from effgrad.vocabulary import Object, Tree
 
 # Libraries are large and mostly compiled: they are rewritten only where a traced value goes in.
@@ -143,8 +144,9 @@ class Sources:
             reader = Reader(text.splitlines(keepends=True), "<string>", set(), "call")
             read = reader.visit if mode == "eval" else lambda body: [new for part in body for new in reader.read(part)]
             tree.body = read(tree.body)
+            numbers = place_numbers(tree, text)
             code = compile(tree, "<string>", mode, dont_inherit=True)
-            code = _linked(code, {**reader.constants, OPERATIONS: self.operations})
+            code = _linked(code, {**reader.constants, OPERATIONS: self.operations, NUMBERS: numbers})
             self.rewritten.update((id(part), part) for part, _ in _paired(code, code))
         return code
 

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.special
 
 from effgrad import forks
+from effgrad.arrays.digits import Text, refuse_texts
 from effgrad.arrays.labelled import has_method
 from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.reach import when_traced
@@ -261,9 +262,15 @@ def _by_class(f: Any, target: Object, args: Object, kwargs: Object) -> Object:
     return NotImplemented
 
 
+# What may be a text, or lists of texts.
+TEXTUAL = frozenset((list, tuple, Text))
+
+
 def with_records(f: Any, target: Any) -> Any:
     def given(*args: Any, **kwargs: Any) -> Any:
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
+        if args and type(args[0]) in TEXTUAL:
+            refuse_texts(args[0])
         if args and dtype is not None and np.dtype(dtype).names is not None and traced_inside(args[0]):
             result = f(plain_tree(args[0]), *args[1:], **kwargs)
             vars(SOURCES.operations)["write_item"](args[0], result, ...)

@@ -3,22 +3,24 @@
 Each calls the method where a class of the program defines it in Python, rewritten, and is Python's own otherwise.
 """
 
+import ast
 import builtins
 import decimal
 import fractions
+import json
 import operator
 import types
 
 import numpy as np
 
-from effgrad.arrays.digits import Text, read_back
+from effgrad.arrays.digits import Text, as_constant, read_back
 from effgrad.arrays.value import Tracer
 from effgrad.program import operations
 from effgrad.program.attributes import get_by_object, put_by_object
 from effgrad.program.classes import is_builtin
 from effgrad.program.managers import method_of
 from effgrad.program.resolve import KNOWN, call
-from effgrad.program.texts import as_text, formatted, represented
+from effgrad.program.texts import as_text, format_into, formatted, join, program_of_texts, represented
 from effgrad.vocabulary import Function, Value
 
 METHODS: dict[Value, str] = {
@@ -34,6 +36,8 @@ COMPARING = (min, max, sorted)
 OF_ARRAYS = frozenset((
     "__len__", "__iter__", "__getitem__", "__setitem__", "__contains__", "shape", "ndim", "dtype", "size",
 ))  # fmt: skip
+# They read numbers from texts.
+OF_TEXTS = (np.fromstring, np.loadtxt, np.genfromtxt, ast.literal_eval, json.loads, compile)
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne",
              "neg", "pos", "invert", "getitem")  # fmt: skip
 
@@ -48,10 +52,10 @@ def by_method(f: Value, name: str) -> Function:
     plainly = call(f)
 
     def asked(*args: Value, **kwargs: Value) -> Value:
+        if f in (float, complex) and args and type(args[0]) is Text:
+            return read_back(args[0], f)
         found = method_of_first(args, name)
-        if found is None:
-            return plainly(*args, **kwargs)
-        return plainly(read_back(args[0])) if type(args[0]) is Text else found(*args, **kwargs)
+        return plainly(*args, **kwargs) if found is None else found(*args, **kwargs)
 
     return asked
 
@@ -195,8 +199,10 @@ def reading(f: Value) -> Function:
     plainly = call(f)
 
     def made(*args: Value, **kwargs: Value) -> Value:
-        numbers = [read_back(arg) if f is np.float64 else arg for arg in args]
-        return plainly(*[float(arg) if type(arg) is Text else arg for arg in numbers], **kwargs)
+        return plainly(*[number(arg) if type(arg) is Text else arg for arg in args], **kwargs)
+
+    def number(text: Text) -> Value:
+        return read_back(text, float) if f is np.float64 else as_constant(text)
 
     return made
 
@@ -213,12 +219,14 @@ def enter() -> None:
     targets |= {operator.truth: lambda value, /: bool(operations.truth(value))}
     targets |= {operator.not_: lambda value, /: not operations.truth(value)}
     targets |= {repr: represented, str: text_of, format: format_of, print: print_texts}
+    targets |= {str.join: join, str.format: format_into}
     targets |= {any: lambda items, /: any(map(operations.truth, operations.iterate(items)))}
     targets |= {all: lambda items, /: all(map(operations.truth, operations.iterate(items)))}
     targets |= {object.__getattribute__: get_by_object, object.__setattr__: put_by_object}
     targets |= {f: reading(f) for f in (np.float64, decimal.Decimal, fractions.Fraction)}
     targets |= {iter: iterator, next: following}
     targets |= {operator.contains: lambda holder, value: operations.contains(value, holder)}
+    targets |= {f: program_of_texts(call(f)) for f in OF_TEXTS}
     for f, target in targets.items():
         KNOWN.keep(f, target)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from effgrad.program.direct import asked, both, is_key, names_of, on_one_line
-from effgrad.program.numerals import is_number, lists_in, numbers_in
+from effgrad.program.numerals import is_concrete, is_number, lists_in, numbers_in
 from effgrad.vocabulary import Object
 
 # The constant that stands for the module of operations until the code is linked; no program has it as a text.
@@ -34,9 +34,6 @@ PLAIN_CALLS = frozenset((
     "super", "issubclass", "len", "locals", "globals", "vars", "dir", "id", "eval", "exec",
     "callable", "breakpoint",
 ))  # fmt: skip
-# Classes of which a traced value is an instance where its value is: `isinstance` with these stays Python's too.
-CONCRETE = frozenset("""int float complex bool str bytes list tuple dict set type
-    ndarray generic number integer floating matrix""".split())
 # In the paths of libraries: this package, whose rules ask for the class of a traced value, and what is installed.
 LIBRARY_PATHS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "site-packages", "dist-packages")
 # Attributes that an array has of its own, whatever is written to it.
@@ -163,14 +160,6 @@ def call(reader: Reader, node: ast.Call) -> Object:
     elif name in ("eval", "exec") and node.args and not isinstance(node.args[0], ast.Starred):
         node.args[0] = reader.operation("text", node.args[0], node.func, node.args[0])
     return node
-
-
-def is_concrete(kind: ast.AST) -> bool:
-    """Whether the classes that `isinstance` is given have names in `CONCRETE`."""
-    if isinstance(kind, ast.Tuple):
-        return all(map(is_concrete, kind.elts))
-    name = kind.id if isinstance(kind, ast.Name) else kind.attr if isinstance(kind, ast.Attribute) else ""
-    return name in CONCRETE
 
 
 def resolved(reader: Reader, function: ast.expr) -> ast.expr:
@@ -341,14 +330,20 @@ def iterated(reader: Reader, node: ast.expr) -> ast.expr:
     return reader.operation("iterate", node, reader.visit(node))
 
 
-@rewrites(ast.FormattedValue)
-def formatted(reader: Reader, node: ast.FormattedValue) -> ast.FormattedValue:
+@rewrites(ast.JoinedStr)
+def joined(reader: Reader, node: ast.JoinedStr) -> ast.expr:
+    parts = [formatted(reader, part) if isinstance(part, ast.FormattedValue) else part for part in node.values]
+    if not any(isinstance(part, ast.Call) for part in parts):
+        return node
+    return reader.operation("joined", node, *parts)
+
+
+def formatted(reader: Reader, node: ast.FormattedValue) -> ast.expr:
     reader.generic_visit(node)
-    if not reader.is_number(node.value):
-        how = ast.Constant(chr(node.conversion) if node.conversion > 0 else "")
-        node.value = reader.operation("formatted", node.value, node.value, how, node.format_spec or ast.Constant(""))
-        node.conversion, node.format_spec = -1, None
-    return node
+    if reader.is_number(node.value):
+        return placed(ast.JoinedStr([node]), node)
+    how = ast.Constant(chr(node.conversion) if node.conversion > 0 else "")
+    return reader.operation("formatted", node.value, node.value, how, node.format_spec or ast.Constant(""))
 
 
 # Statements

@@ -1,15 +1,19 @@
 """Texts: programs that `eval` and `exec` are given, which are rewritten, and values that become texts.
 
-Where a class of the program writes `__str__`, `__repr__` or `__format__` in Python, these are calls (the Python
-Language Reference, 3.3.1).
+A text with traced numbers written in it knows them (`effgrad.arrays.digits`); if it is a program, they are constants of
+its code. Where a class of the program writes `__str__`, `__repr__` or `__format__` in Python, these are calls (the
+Python Language Reference, 3.3.1).
 """
 
 import builtins
 import functools
+import re
+import string
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from effgrad.arrays.digits import of_number
-from effgrad.arrays.value import Tracer
+from effgrad.arrays.digits import Text, of_number, of_parts, refuse_texts
+from effgrad.arrays.value import Tracer, traced_inside
 from effgrad.arrays.written import read
 from effgrad.program.classes import is_builtin
 from effgrad.program.infix import mod as remainder
@@ -21,10 +25,11 @@ from effgrad.vocabulary import Value
 def text(function: Value, source: Value) -> Value:
     """Return the program that `eval` or `exec` runs for a text."""
     mode = "eval" if function is builtins.eval else "exec" if function is builtins.exec else ""
-    if not mode or type(source) is not str:
+    if not mode or type(source) not in (str, Text):
         return source
+    read = SOURCES.read_text if type(source) is Text else _read
     try:
-        return _read(source.lstrip(" \t") if mode == "eval" else source, mode)
+        return read(source.lstrip(" \t") if mode == "eval" else source, mode)
     except (SyntaxError, ValueError, RecursionError):
         return source  # Python's own error
 
@@ -42,34 +47,148 @@ def mod(a: Value, b: Value) -> Value:
     return filled(a, b) if type(a) in TEXTS else remainder(a, b)
 
 
+# A conversion of `pattern % values` (the Python Library Reference, printf-style String Formatting).
+CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?[#0\- +]*(\*|\d+)?(?:\.(\*|\d+))?[hlL]?(?P<kind>.)")
+
+
 def filled(pattern: Any, values: Value) -> Value:
     """`pattern % values`, as of plain values."""
-    if type(values) is tuple:
-        shown: Any = tuple([_shown(value) for value in values])
-        return pattern % shown
-    if type(values) is dict:
-        return pattern % {key: _shown(value) for key, value in values.items()}
     values = read(values)
-    if type(pattern) is str and isinstance(values, Tracer):
-        return of_number(lambda value: pattern % value, values)
-    return pattern % _shown(values)
+    if type(values) is tuple:
+        shown: Value = tuple([_shown(value) for value in values])
+    elif type(values) is dict:
+        shown = {key: _shown(value) for key, value in values.items()}
+    else:
+        shown = _shown(values)
+    result = pattern % shown
+    return of_parts(result, *_conversions(pattern, values)) if type(pattern) in (str, Text) else result
+
+
+def _conversions(pattern: str, values: Value) -> Iterable[str]:
+    """The parts of the text `pattern % values`."""
+    left = list(values) if type(values) is tuple else [values]
+    end = 0
+    for found in CONVERSION.finditer(pattern):
+        yield pattern[end : found.start()]
+        end = found.end()
+        if found["kind"] == "%":
+            continue
+        widths = tuple([left.pop(0) for group in (2, 3) if found[group] == "*"])
+        value = read(values[found["key"]] if found["key"] is not None else left.pop(0))
+        if type(value) is Text or type(value) in DISPLAYED:
+            yield as_text(value)
+        elif isinstance(value, Tracer):
+            yield of_number(_by_conversion(found[0].replace(f"({found['key']})", ""), widths), value)
+    yield pattern[end:]
+
+
+def _by_conversion(conversion: str, widths: tuple[int, ...]) -> Callable[[Value], str]:
+    return lambda value: conversion % (*widths, value)
+
+
+class Formatter(string.Formatter):
+    """`str.format`, which keeps the texts of its values."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def parse(self, pattern: Any) -> Iterable[Any]:
+        for part in super().parse(pattern):
+            self.parts.append(part[0])
+            yield part
+
+    def convert_field(self, value: Value, conversion: Any) -> Value:
+        return formatted(value, conversion, "") if conversion else value
+
+    def format_field(self, value: Value, spec: str) -> str:
+        made = formatted(value, "", spec)
+        self.parts.append(made)
+        return made
+
+
+def format_into(pattern: str, *args: Value, **kwargs: Value) -> str:
+    """`pattern.format(*args, **kwargs)`."""
+    formatter = Formatter()
+    result = formatter.vformat(pattern, args, kwargs)
+    return of_parts(result, *formatter.parts)
+
+
+def join(separator: str, texts: Iterable[str]) -> str:
+    """`separator.join(texts)`."""
+    items = list(texts)
+    return of_parts(separator.join(items), *[part for item in items for part in (separator, item)][1:])
+
+
+# The methods of a text that make one of several.
+METHODS: dict[str, Callable[..., str]] = {"format": format_into, "join": join}
+
+
+def joined(*parts: str) -> str:
+    """An f-string of its parts."""
+    return of_parts("".join(parts), *parts)
+
+
+def program_of_texts(f: Callable[..., Value]) -> Callable[..., Value]:
+    """A function that reads numbers from its first argument, if that is a text or a list of texts."""
+
+    @functools.wraps(f)
+    def reading(*args: Value, **kwargs: Value) -> Value:
+        for arg in args[:1]:
+            refuse_texts(arg)
+        return f(*args, **kwargs)
+
+    return reading
+
+
+class Shown:
+    """A container in `pattern % values`, by its text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def _shown(value: Value) -> Value:
     value = read(value)
+    if type(value) in DISPLAYED and traced_inside(value):
+        return Shown(_displayed(value))
     return value.shown() if isinstance(value, Tracer) else value
 
 
 def represented(value: Value) -> str:
     """`repr(value)`."""
     value = read(value)
+    if type(value) in DISPLAYED and traced_inside(value):
+        return _displayed(value)
     found = None if is_builtin(value) else method_of(type(value), "__repr__")
     return builtins.repr(value) if found is None else found(value)
+
+
+# Python's containers, which show their items by `repr`.
+DISPLAYED = frozenset((list, tuple, dict))
+
+
+def _displayed(value: Any) -> str:
+    """`repr` of a container, with its traced numbers as plain ones are shown."""
+    if type(value) is dict:
+        parts = [part for key, item in value.items() for part in (", ", builtins.repr(key), ": ", _item(item))]
+        return joined("{", *parts[1:], "}")
+    parts = [part for item in value for part in (", ", _item(item))]
+    start, end = ("[", "]") if type(value) is list else ("(", ",)" if len(value) == 1 else ")")
+    return joined(start, *parts[1:], end)
+
+
+def _item(value: Value) -> str:
+    return of_number(builtins.repr, value) if isinstance(value := read(value), Tracer) else represented(value)
 
 
 def as_text(value: Value) -> str:
     """`str(value)`."""
     value = read(value)
+    if type(value) in DISPLAYED:
+        return represented(value)
     if is_builtin(value):
         return builtins.str(value)
     found = method_of(type(value), "__str__")
@@ -84,6 +203,8 @@ def formatted(value: Value, how: str, spec: str) -> str:
     if how:
         value = as_text(value) if how == "s" else represented(value)
         value = value.encode("ascii", "backslashreplace").decode() if how == "a" else value
+    if type(value) in DISPLAYED and not spec:
+        return represented(value)
     if is_builtin(value):
         return builtins.format(value, spec)
     found = method_of(type(value), "__format__")

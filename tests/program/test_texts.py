@@ -1,0 +1,125 @@
+# ruff: noqa: F504, UP030, UP031, UP032 (the older forms are tested)
+"""Texts that a program writes of its numbers, and reads back: by differences of the plain program, or refused."""
+
+import ast
+import json
+
+import numpy as np
+import pytest
+
+from effgrad import grad
+from effgrad.errors import Detached
+
+POINT = np.array([0.7, -1.3, 0.25])
+
+
+def by_list(x):
+    text = str([x[0], 3.0, x[1]]).replace("np.float64(", "").replace(")", "")
+    return sum(float(part) ** 2 for part in text.strip("[]").split(","))
+
+
+def by_eval_of_lists(x):
+    parts = [x.tolist()[0], x.tolist()[2]]
+    program = "total(" + str(parts) + "," + str((4.0, 5)) + ")"
+    return eval(program, {"total": lambda a, b: sum(p * p for p in a) * sum(b)})
+
+
+def by_exec(x):
+    names: dict = {}
+    exec(f"a = {x[0]}\nb = a * {x[1]} - {2.5}\n", names)
+    return names["b"] ** 2
+
+
+def by_lines(x):
+    lines = []
+    for i, number in enumerate(x):
+        lines.append("point %d: %r, %.17g" % (i, i, number))
+    return sum(float(line.rsplit(" ", 1)[1]) ** 2 for line in "\n".join(lines).splitlines())
+
+
+def of_three(read):
+    return lambda x: read(*x.tolist())
+
+
+READ = {
+    "between spaces": of_three(lambda a, b, c: float(f" {a} ") * float(f"\t{b}\n")),
+    "in fields": of_three(lambda a, b, c: sum(float(part) ** 2 for part in f"{a};{b};3;{c}".split(";"))),
+    "joined": of_three(lambda a, b, c: sum(float(part) ** 3 for part in ",".join([str(a), "2", str(c)]).split(","))),
+    "joined from a generator": of_three(lambda a, b, c: float("".join(str(part) for part in [a])) ** 2),
+    "by format": of_three(lambda a, b, c: float("{1} {0}".format(a, b).split()[1]) ** 2),
+    "by format with names": of_three(lambda a, b, c: float("{p!s:>9}|".format(p=a).split("|")[0]) ** 2),
+    "by a pattern of two": of_three(lambda a, b, c: np.prod([float(p) for p in ("%s or %.17g" % (a, b)).split("or")])),
+    "by a pattern of names": of_three(lambda a, b, c: float(("%(p)s" % {"p": a}).strip()) ** 2),
+    "with another sign": of_three(lambda a, b, c: float("-" + str(a)) ** 3 + float(str(b)[1:]) ** 3),
+    "equal numbers": of_three(lambda a, b, c: eval(f"[{a}, {a * 1}, {b}]")[1] ** 2),
+    "eval of an expression": of_three(lambda a, b, c: eval(f"({a} + {b} * 2) ** 2 - {c}")),
+    "eval beside a constant": of_three(lambda a, b, c: eval(f"0.7 * {a} ** 2")),
+    "a list": by_list, "eval of lists": by_eval_of_lists, "exec": by_exec, "lines of a table": by_lines,
+    "a dictionary": of_three(lambda a, b, c: eval(f"{ {'p': a, 'q': (b,)} }")["q"][0] ** 2),
+    "a constant beside": of_three(lambda a, b, c: a * float(f"{b} 3.5".split()[1])),
+    "a rounded number": of_three(lambda a, b, c: a * float(f"at {b / 3:.2f}".split()[1])),
+    "after a letter": of_three(lambda a, b, c: float(f"x{a}"[1:]) ** 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_number_is_read_back_from_a_text(name):
+    """Its derivative was 0 where the text had more than the number in it."""
+    f, step = READ[name], 1e-5
+    wanted = [(f(POINT + d) - f(POINT - d)) / (2 * step) for d in step * np.eye(3)]
+    found = []
+    np.testing.assert_allclose(grad(lambda x: found.append(f(x)) or found[0])(POINT), wanted, rtol=1e-8, atol=1e-8)
+
+
+LOST = {
+    "digits are missing": of_three(lambda a, b, c: float(f" {a:.1f} ") ** 2),
+    "digits are cut off": of_three(lambda a, b, c: float(f"{a / 3} "[:6]) ** 2),
+    "another digit beside": of_three(lambda a, b, c: float(f"1{a}") ** 2),
+    "an exponent beside": of_three(lambda a, b, c: float(f"{a}e3") ** 2),
+    "two equal numbers in pieces": of_three(lambda a, b, c: float(f"{a} {1 * a}".split()[0]) ** 2),
+    "eval of missing digits": of_three(lambda a, b, c: eval(f"{a:.1f} * 2")),
+    "an array of texts": of_three(lambda a, b, c: np.sum(np.array([str(a), "2"]).astype(float))),
+    "an array of floats": of_three(lambda a, b, c: np.sum(np.array([[f"{a}"], ["2"]], dtype=float))),
+    "the text of an array": lambda x: float(str(x).strip("[]").split()[0]) ** 2,
+    "the text of a complex number": of_three(lambda a, b, c: abs(complex(str(a + 2j)))),
+    "np.fromstring": of_three(lambda a, b, c: np.sum(np.fromstring(f"{a} {b}", sep=" "))),
+    "np.loadtxt": of_three(lambda a, b, c: np.sum(np.loadtxt([f"{a} {b}", "1 2"]))),
+    "json.loads": of_three(lambda a, b, c: json.loads(f"[{a}]")[0]),
+    "literal_eval": of_three(lambda a, b, c: ast.literal_eval(f"[{a}]")[0]),
+    "compile": of_three(lambda a, b, c: eval(compile(f"{a} * 2", "", "eval"))),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:string or file could not be read")
+@pytest.mark.parametrize("name", LOST)
+def test_a_number_that_cannot_be_read_back_is_refused(name):
+    """Its derivative was 0."""
+    LOST[name](POINT)
+    with pytest.raises(Detached, match="is the text of a traced number"):
+        grad(LOST[name])(POINT)
+
+
+def test_texts_are_those_of_plain_numbers():
+    def texts(x):
+        a, b, _ = x.tolist()
+        return [
+            f"{a}, {b!s:>8} {[a, (b,)]} { {'k': a} } {7:03d}", "{} {:.2f} {n[0]}".format(a, b, n=[a]), str([a, None]),
+            "%s|%5.1f|%d%%|%*.2f" % (a, b, 3, 9, a), "%s %s" % ([a], {"k": b}), ",".join(map(str, [a, b])), str((a,)),
+            str(a) * 2, "é{}".format(a), repr([a, "t"]), f"{[a]!s:>30}", "%(u)s" % {"u": a, "v": b},
+        ]  # fmt: skip
+
+    found = []
+    grad(lambda x: found.append(texts(x)) or x[0])(POINT)
+    assert [str(text) for text in found[0]] == texts(POINT)
+
+
+def test_a_long_text_is_made_in_linear_time():
+    """The parts of a text that grew by 20,000 numbers were walked by recursion."""
+
+    def f(x):
+        text = ""
+        for _ in range(20_000):
+            text += f"{x} "
+        return float(text.split()[0]) if len(text) < 0 else float(f"{x}") ** 2
+
+    assert grad(f)(1.5) == 3.0
