@@ -1,6 +1,7 @@
-"""Derivatives of public functions that are no primitives, a folder for each library.
+"""Derivative rules for public library functions that are not primitives, with a folder for each library.
 
-Importing this package registers every rule.
+Importing this package registers the rules that NumPy's protocols reach. The rules of most of SciPy, of pandas and of
+`statistics` are imported at the first call of one of their functions (`effgrad.program.rules_by_callable`).
 """
 
 import importlib
@@ -38,7 +39,7 @@ from effgrad.vocabulary import Value
 
 
 def _counterparts() -> Mapping[Value, Value]:
-    """The table of counterparts of functions, made when the first array of another library comes: it takes 7 ms."""
+    """Return the table of counterparts, imported for the first array of another library because that takes 7 ms."""
     table: Mapping[Value, Value] = importlib.import_module("effgrad.functions.counterparts").COUNTERPARTS
     return table
 

@@ -1,7 +1,8 @@
-"""The table of what NumPy's functions mean over the arrays of another library, where no derivative looks at them.
+"""The counterparts of NumPy functions in other array libraries, for computations that no derivative passes through.
 
-Rules ask these functions about plain values. An entry is called with the library and the arguments: its arrays, and
-plain numbers and NumPy arrays, which it converts. The rows of primitives hold the counterparts of operations
+Rules call these functions on primal values: to sort, to compare, to find indices. Each entry is a function of the
+`Library` and the arguments of the NumPy function, which are arrays of that library, or plain numbers and NumPy arrays
+that the entry converts. The counterparts of primitives are in the primitives' own rows
 (`effgrad.arrays.counterparts`).
 """
 
@@ -78,7 +79,7 @@ def _unique(
     order = xp.argsort(x, stable=True)
     ordered = x[order]
     before, after = ordered[:-1], ordered[1:]
-    new = (before != after) & ((before == before) | (after == after))  # all NaNs are one
+    new = (before != after) & ((before == before) | (after == after))  # all NaNs count as one element
     new = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), new])
     first = xp.nonzero(new)[0]
     number = xp.cumulative_sum(xp.astype(new, lib.dtype(np.int64))) - 1
@@ -94,7 +95,7 @@ def _histogram_bin_edges(
 ) -> Value:
     if of_another_library(a) or of_another_library(bins):
         raise lib.no_counterpart(np.histogram_bin_edges)
-    return np.histogram_bin_edges(a, bins, range)  # which has nothing to do with the weights
+    return np.histogram_bin_edges(a, bins, range)  # the edges do not depend on the weights
 
 
 COUNTERPARTS: dict[Value, Value] = {

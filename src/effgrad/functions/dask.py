@@ -1,9 +1,9 @@
-"""Arrays of Dask: a derivative of a program over them is a graph, of chunks, that nothing has computed yet.
+"""Evaluation over Dask arrays: the derivative of a program over them is a graph of chunks that is not computed yet.
 
-Evaluation over Dask is evaluation over another library (`effgrad.arrays.namespace`), with three differences. Nobody may
-ask for a number: what would compute (`if x > 0`, `float(x)`, a shape that depends on data) is refused. A shape
-remembers its chunks, so that a value spread over it has the chunks of the array that the shape is of. And an array has
-no memory to share: `x[i] = v` makes another graph, as in Dask itself.
+Evaluation over Dask is evaluation over another library (`effgrad.arrays.namespace`), with three differences. An
+operation that would compute the graph (`if x > 0`, `float(x)`, a shape that depends on data) is refused. The lengths in
+a shape remember their chunks, so that a value broadcast to an array's shape has the array's chunks. And an array has no
+memory to share: `x[i] = v` makes another graph, as in Dask itself.
 
 Dask, https://docs.dask.org/en/stable/array.html.
 """
@@ -38,7 +38,7 @@ class Length(int):
 
 
 def chunks_of(shape: Shape) -> tuple[Value, ...]:
-    """The chunks of a shape: those that its lengths remember, and for other axes what Dask chooses."""
+    """The chunks of a shape: those that its lengths remember, and "auto", which is Dask's choice, for other lengths."""
     return tuple(n.chunks if type(n) is Length else "auto" for n in shape)
 
 
@@ -50,7 +50,7 @@ class DaskLibrary(Library):
 
     def __init__(self, namespace: Any, device: object) -> None:
         super().__init__(Namespace(namespace), device)
-        self.special = scipy.special  # Dask applies NumPy's kind of ufunc to each chunk
+        self.special = scipy.special  # Dask applies SciPy's ufuncs to each chunk
         self.immutable = True
 
     def taken(self, tensor: Array) -> LibraryArray:
@@ -58,7 +58,7 @@ class DaskLibrary(Library):
             raise NoCounterpart(
                 "an array of Dask has chunks of unknown lengths: call x.compute_chunk_sizes() before the derivative"
             )
-        return super().taken(tensor.copy())  # of the graph: a later `x[i] = v` gives the user's array another one
+        return super().taken(tensor.copy())  # keeps this graph when `x[i] = v` gives `tensor` another
 
     def shape(self, tensor: Array) -> Shape:
         return tuple(map(Length, tensor.shape, tensor.chunks))
@@ -71,11 +71,11 @@ class DaskLibrary(Library):
         raise self.refusal(f"{self.running() or 'the program'} asks for the elements of an array of Dask")
 
     def refusal(self, message: str) -> NoCounterpart:
-        """The error for an operation that would compute."""
+        """Return the error for an operation that would compute the graph."""
         return NoCounterpart(f"{message}; nothing is computed while a program over Dask is differentiated")
 
     def is_mask(self, index: Index) -> bool:
-        """Whether an index is an array of Dask of truth values."""
+        """Whether an index is a boolean Dask array."""
         return isinstance(index, self.xp.Array) and index.dtype == bool
 
     def performed(self, counterpart: object, args: Value, params: Params) -> Value:
@@ -89,7 +89,7 @@ class DaskLibrary(Library):
         return (zeros + value).astype(dtype)
 
     def like(self, derivative: Value, value: Value, given: set[int] | None = None) -> Value:
-        """A derivative with the shape, chunks and dtype of a value, which may be NumPy's: it is lazy all the same."""
+        """Return a derivative with the shape, chunks and dtype of a value; it is lazy, even for a value of NumPy's."""
         shape, dtype = np.shape(value), np.result_type(value)
         if derivative is None:
             return self.result(self.xp.zeros(shape, dtype=dtype, chunks=chunks_of(shape)))
@@ -107,7 +107,7 @@ class DaskLibrary(Library):
         return in_chunks(self.xp.reshape(x, tuple(map(int, shape))), shape)
 
     def broadcast_to(self, x: Array, shape: Shape) -> Array:
-        """An array broadcast to a shape: an axis of new length has the chunks that the length remembers."""
+        """Broadcast an array to a shape; an axis whose length changes gets the chunks that the new length remembers."""
         shape = tuple(shape)
         chunks = list(self.xp.core.normalize_chunks(chunks_of(shape), shape, dtype=x.dtype)) if shape else []
         for axis in range(-x.ndim, 0):
@@ -136,7 +136,7 @@ class DaskLibrary(Library):
         return x[tuple(_parts(self, index, x.ndim))]
 
     def written(self, x: Array, index: Index, value: Value, adding: bool = False) -> Array:
-        """A copy of an array with a value set at (added to) the places of an index."""
+        """Return a copy of an array with a value written at an index or, if `adding`, added there."""
         if self.is_mask(index):
             return self.xp.where(index, value, x)
         if _of_vector(x, index):
@@ -162,15 +162,15 @@ class DaskLibrary(Library):
 
 
 def in_chunks(x: Array, shape: Shape) -> Array:
-    """An array in the chunks that a shape remembers."""
+    """Rechunk an array to the chunks that a shape remembers."""
     return x.rechunk({axis: n.chunks for axis, n in enumerate(shape) if type(n) is Length})
 
 
-# Indices: Dask selects with numbers, slices and one array.
+# Indices. Dask accepts integers, slices and one array in an index.
 
 
 def _parts(lib: object, index: Index, ndim: int) -> list[Value]:
-    """An index as a list of one number, slice or array of numbers for each axis, and None for new axes."""
+    """Return an index as a list of one integer, slice or integer array for each axis, and None for each new axis."""
     parts = [np.asarray(i) if type(i) is list else i for i in index_parts(index)]
     _check(lib, parts)
     named = [n for n, i in enumerate(parts) if i is not None and i is not ...]
@@ -181,7 +181,7 @@ def _parts(lib: object, index: Index, ndim: int) -> list[Value]:
 
 
 def _check(lib: Value, parts: list[Value]) -> None:
-    """Refuse what Dask does not select with."""
+    """Refuse an index that Dask does not accept."""
     if any(of_another_library(i) for i in parts):
         raise lib.refusal("an index is itself an array of Dask: write np.where(mask, x, 0) for x[mask]")
     advanced = [n for n, i in enumerate(parts) if isinstance(i, np.ndarray | int | np.integer)]
@@ -195,12 +195,12 @@ def _check(lib: Value, parts: list[Value]) -> None:
 
 
 def _of_vector(x: Array, index: Index) -> bool:
-    """Whether an index is an array of the numbers of a vector's elements, in a shape of its own."""
+    """Whether `x` is a vector and its index an integer array that is not a vector."""
     return x.ndim == 1 and isinstance(index, np.ndarray) and index.dtype.kind in "iu" and index.ndim != 1
 
 
 def _scattered(lib: Value, x: Array, axis: int, places: Value, value: Array, adding: bool) -> Array:
-    """A copy of an array with slices along an axis set (added to): each chunk takes those that fall into it."""
+    """Return a copy of an array with slices along an axis written or added to, chunk by chunk."""
     places = np.where(places < 0, places + x.shape[axis], places)
     before, chunks, start = (slice(None),) * axis, [], 0
     for length in x.chunks[axis]:
@@ -227,11 +227,11 @@ def _write_chunk(chunk: object, rows: Value, axis: int, places: Value, adding: b
     return result
 
 
-# Matrices that lie in one chunk: NumPy's functions of each chunk.
+# Linear algebra, by NumPy's functions of each chunk: each matrix must lie in one chunk.
 
 
 def _of_matrices(function: Function, signature: str, result: Value = None) -> Function:
-    """A function of matrices in the last axes, by its signature in NumPy's notation for generalised ufuncs."""
+    """Apply a NumPy function to the matrices in the last axes; `signature` is that of a generalised ufunc."""
     terms = signature.partition("->")[0].split("),(")
 
     def of_chunks(*args: Array, **options: Option) -> Value:
@@ -254,7 +254,7 @@ def _of_matrices(function: Function, signature: str, result: Value = None) -> Fu
 
 
 class Linalg:
-    """The standard's `linalg` for matrices that lie in one chunk."""
+    """The `linalg` extension of the array API standard, for matrices that lie in one chunk."""
 
     inv = staticmethod(_of_matrices(np.linalg.inv, "(i,i)->(i,i)"))
     det = staticmethod(_of_matrices(np.linalg.det, "(i,i)->()"))
@@ -272,7 +272,7 @@ class Linalg:
 
 
 class Namespace:
-    """The array API over Dask, with the functions that its own namespace lacks."""
+    """The array API namespace of Dask, with `Linalg` in place of its own `linalg`, which lacks some functions."""
 
     linalg = Linalg
 
@@ -283,7 +283,7 @@ class Namespace:
         return getattr(self._namespace, name)
 
 
-# Functions whose result, or the shape of it, depends on the elements.
+# Functions that would compute the graph, because the result or its shape depends on the elements.
 ASKING = {
     np.flatnonzero, np.unique, np.unique_values, np.array_equal, np.allclose, np.histogram_bin_edges, np.searchsorted,
 }  # fmt: skip

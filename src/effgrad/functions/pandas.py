@@ -1,7 +1,8 @@
-"""`pandas`: sums and means over windows and groups of a Series of traced values; its gaps and differences.
+"""Rules for `pandas`: sums and means over windows and groups of a Series of traced values, its gaps and differences.
 
-A Series keeps a traced array as it is, so its arithmetic needs no rule. Windows and groups are summed by compiled code;
-which rows they consist of is pandas' answer, and their sums are a product with a sparse matrix.
+A Series stores a traced array unchanged, so its arithmetic needs no rule. Windows and groups need one, because pandas
+sums them in compiled code. Their rules ask pandas which rows a window or group consists of, and compute the sums as a
+product with a sparse matrix.
 """
 
 
@@ -35,14 +36,17 @@ def _any_traced(self: Value) -> bool:
 
 
 def _series(obj: Value) -> Value:
-    """The traced values of a Series; a frame of several columns is refused."""
+    """Return the traced values of a Series; refuse a DataFrame."""
     if not isinstance(obj, pd.Series):
         raise NoRule("pandas' windows and groups have a derivative rule for one column: take it from the frame first")
     return obj._values
 
 
 def _summed(values: Value, rows: Value, columns: Value, count: int) -> tuple[Value, Value]:
-    """The sums of the values in some columns for each row, and how many are added; NaNs are left out, as in pandas."""
+    """Return the sum of each of `count` windows or groups, and how many values each sum has; pandas leaves out NaNs.
+
+    `rows` and `columns` are parallel: the value number `columns[i]` is in the window or group number `rows[i]`.
+    """
     known = ~np.isnan(plain(values))
     size = (count, len(known))
     weights = np.ones(len(rows))
@@ -62,7 +66,7 @@ def _window(mean: bool) -> Value:
         values, indexer = _series(self.obj), self._get_window_indexer()
         least = indexer.window_size if self.min_periods is None else self.min_periods
         index, name = self.obj.index, self.obj.name
-        if hasattr(self, "_grouper"):  # windows of groups, whose rows are those of one group after another
+        if hasattr(self, "_grouper"):  # windows of groups: their rows are ordered by group
             values = values[np.concatenate([np.zeros(0, int), *self._grouper.indices.values()])]
             index = _index_of_windows(self)
         count = len(index)
@@ -77,7 +81,7 @@ def _window(mean: bool) -> Value:
 
 
 def _index_of_windows(windows: Value) -> Value:
-    """The index of the results of windows of groups, which pandas makes for plain numbers."""
+    """The index of the results of windows of groups, as pandas makes it for a Series of zeros."""
     column = pd.Series(np.zeros(len(windows.obj)), index=windows.obj.index, name=windows.obj.name)
     options = {name: getattr(windows, name) for name in windows._attributes}
     result = type(windows)(column, **options, _as_index=windows._as_index).sum()
@@ -107,7 +111,7 @@ def _dropna(self: Value, *, axis: Value = 0, inplace: bool = False, how: Value =
 
 def _diff(self: Value, periods: int = 1) -> Value:
     if int(periods) != periods:
-        raise ValueError("periods must be an integer")  # pandas' words
+        raise ValueError("periods must be an integer")  # pandas' message
     before = np.arange(len(self)) - int(periods)
     inside = (before >= 0) & (before < len(self))
     values = np.where(inside, self._values - self._values[np.where(inside, before, 0)], np.nan)
@@ -115,7 +119,7 @@ def _diff(self: Value, periods: int = 1) -> Value:
 
 
 def _mapped(self: Value, mapper: Value, na_action: Value = None, **_: Value) -> Value:
-    """The values of a function at each number; `Series.map` and `Series.apply` call it."""
+    """Apply a function to each number; `Series.map` and `Series.apply` call this method."""
     if not callable(mapper):
         raise NoRule("pandas' map has a derivative rule for functions: index a table of numbers by whole numbers")
     missing = np.isnan(plain(self._values)) if na_action == "ignore" else np.zeros(len(self), bool)
@@ -126,9 +130,10 @@ def _mapped(self: Value, mapper: Value, na_action: Value = None, **_: Value) -> 
 
 
 def _transformed(self: Value, func: Value) -> Value:
-    """A transform by a function of each number or, where it fails for those, of the whole: pandas asks in this order.
+    """Transform by a function of each number or, if it fails for numbers, by the function of the whole, as pandas does.
 
-    An error of effgrad is no such failure. Numbers are asked for as plain ones, which have no methods of arrays.
+    An error of effgrad is raised and does not count as a failure. The function is tried on plain numbers first: unlike
+    traced numbers, they lack the methods of arrays, so a function of arrays fails on them.
     """
     if isinstance(func, str):
         return self._apply_str(self.obj, func, *self.args, **self.kwargs)
@@ -150,7 +155,7 @@ _transformed.runs_python = True  # type: ignore[attr-defined]
 
 
 def _of_plain(name: str) -> Method:
-    """A method whose result is ranks, counts or truth values, which change in steps: of the plain values."""
+    """Return the rule of a method whose result is piecewise constant (ranks, counts, booleans), by the plain values."""
 
     def plainly(table: Value) -> Value:
         if isinstance(table, pd.DataFrame):

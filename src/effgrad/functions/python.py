@@ -1,4 +1,4 @@
-"""Rules for Python's own functions of numbers: `math`, `cmath` and the constructors of numbers."""
+"""Rules for Python's own functions of numbers: the modules `math` and `cmath`, and the constructors of numbers."""
 
 import cmath
 import copy
@@ -20,7 +20,7 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Option, Reached, Value
 
-# The names of `math` and `cmath`, and those of NumPy's functions that are the same.
+# Names in `math` and `cmath`, with the names of the NumPy functions that compute the same.
 SAME = {
     **{name: name for name in (
         "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "expm1", "log2", "log10", "log1p", "sqrt", "fabs",
@@ -32,7 +32,7 @@ SAME = {
 
 
 def _constant(f: Function) -> Function:
-    """A function whose result is constant almost everywhere."""
+    """Return the rule of a function whose result is piecewise constant: the function of the plain values."""
 
     def rule(*args: Value, **kwargs: Option) -> Value:
         return f(*plain_tree(args), **plain_tree(kwargs))
@@ -70,14 +70,14 @@ def _float(value: Value = 0.0) -> Value:
 
 
 def _double(value: Value = 0.0) -> Value:
-    """`np.float64(value)`, which is an array where it is given one."""
+    """`np.float64(value)`, which returns an array for an array."""
     array = as_array(value)
-    # Python's number becomes NumPy's, which division by zero makes infinite.
+    # `np.positive` makes a NumPy number of Python's: a NumPy number divided by zero is infinite and not an error.
     return array if ndim_of(array) else np.positive(_float(value))
 
 
 def _type(*args: Value) -> Value:
-    """The class of one value, that of what a traced one stands for; or a new class."""
+    """`type` of one argument returns a value's class, for a traced value that of its primal; of three, a new class."""
     return args[0].__class__ if len(args) == 1 else type(*args)
 
 
@@ -86,7 +86,7 @@ def _complex(real: Value = 0.0, imag: Value = 0.0) -> Value:
 
 
 def _nditer(*args: Value, **kwargs: Option) -> Value:
-    """Refused before NumPy sees it: the interpreter crashes in `numpy.nditer` of NumPy 2.1 where an array is none."""
+    """Refuse traced values before NumPy sees them: `numpy.nditer` of NumPy 2.1 crashes when an array is not one."""
     raise Detached(
         "numpy.nditer goes through plain memory, and was given a traced value: loop over np.ndindex(x.shape) and read "
         "x[index], or write the program with whole arrays"
@@ -94,7 +94,7 @@ def _nditer(*args: Value, **kwargs: Option) -> Value:
 
 
 class Broadcast:
-    """`np.broadcast` of traced arrays: their common shape, and tuples of their elements."""
+    """`np.broadcast` of traced arrays: it has their common shape, and iterates over tuples of their elements."""
 
     def __init__(self, *arrays: Value) -> None:
         given = [as_array(a) if traced_inside(a) else np.asarray(a) for a in arrays]
@@ -112,10 +112,10 @@ def _is_whole(number: Value) -> bool:
 
 
 def _numeric(original: Function, same: Value) -> Function:
-    """The rule of a function of numbers: its own values and errors, with the derivative of NumPy's `same`.
+    """Return the rule of a function of numbers: its own values and errors, and the derivative of NumPy's `same`.
 
-    Of integers, which no derivative is about, it is the function itself. In a staged program, in a batch and over
-    arrays of other libraries it is NumPy's.
+    For integers, which have no derivative, the rule is the function itself. In a staged program, in a batch and over
+    arrays of other libraries the rule is NumPy's function.
     """
     primitive = UFUNCS.get(same)
     row = _with_values(original, primitive) if type(primitive) is Primitive else as_computed(original, same)
@@ -135,7 +135,7 @@ def _numeric(original: Function, same: Value) -> Function:
 
 
 def _with_values(original: Callable[..., object], primitive: Primitive) -> Value:
-    """A primitive with the rule of another, and the values of a function of numbers."""
+    """Return a copy of a primitive, with its derivative rule, that computes the values of numbers by `original`."""
     variant, of_arrays = copy.copy(primitive), primitive.function
 
     def function(*args: Value) -> Value:
@@ -147,7 +147,7 @@ def _with_values(original: Callable[..., object], primitive: Primitive) -> Value
 
 
 def _one_number(value: Value) -> Value:
-    """A number, or that of an array of one element; of several, NumPy's own error."""
+    """Return a number, or the element of an array of one; raise NumPy's own error for an array of several."""
     if not ndim_of(value):
         return value
     float(np.zeros(shape_of(value)))
@@ -163,11 +163,11 @@ def _named(module: ModuleType) -> list[Reached]:
 
 
 def _of_complex(rule: Function) -> Function:
-    """A function of `cmath`, which takes real numbers for complex ones: `cmath.sqrt(-x)` is no NaN."""
+    """Return a rule that makes real arguments complex, as `cmath` does: `cmath.sqrt(-x)` is not NaN."""
     return lambda *args: rule(*[arg if dtype_of(arg).kind == "c" else arg + 0j for arg in args])
 
 
-# Functions of which NumPy has none that is the same: their values, with the derivatives of definitions.
+# Functions that have no equal in NumPy: the value is the function's own, the derivative that of the definition here.
 DEFINITIONS: dict[Value, dict[str, Value]] = {
     math: {
         "fsum": sum,
@@ -205,7 +205,7 @@ RULES: list[Reached] = [
     *((math, name, _constant(getattr(math, name))) for name in STEPS),
     *((cmath, name, _constant(getattr(cmath, name))) for name in ("isclose", "isnan", "isinf", "isfinite")),
 ]  # fmt: skip
-# Classes: the constructors of integers and truth values round, those of floating point numbers keep a traced value.
+# Classes: constructors of integers and booleans give constants; those of floating-point numbers keep a traced value.
 CLASSES: dict[Value, Value] = {
     **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},
     float: _float, np.float64: _double, np.longdouble: _double,

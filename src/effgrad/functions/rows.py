@@ -1,7 +1,8 @@
-"""One row for each public function of NumPy, SciPy and `math`: what a derivative makes of it, and why.
+"""One row for each public function of NumPy, SciPy and `math`: whether it is differentiable, and why not.
 
-A row is stated once, by a rule (`FUNCTIONS`, `UFUNCS`, or the table of a module of rules), as a constant, or by name in
-`functions/numpy/names.py` or `functions/scipy/names.py`. The page of coverage and the tests walk the rows.
+Exactly one place states a function's row: a rule (`FUNCTIONS`, `UFUNCS`, or the table of a module of rules), the
+registry of constants, or a list of names in `functions/numpy/names.py` or `functions/scipy/names.py`. The coverage page
+and the tests iterate over the rows.
 """
 
 import functools
@@ -42,7 +43,7 @@ def rows(namespace: str) -> list[Row]:
 
 
 def row(name: str) -> Row:
-    """The row of a public function by its full name; of a distribution of SciPy, the row is about its density.
+    """Return the row of a public function by its full name. The row of a SciPy distribution is about its density.
 
     >>> row("scipy.linalg.null_space").reason
     'a basis of a subspace is not a smooth function of the matrix; use svd or a projection'
@@ -51,7 +52,7 @@ def row(name: str) -> Row:
 
 
 def public(namespace: str) -> list[str]:
-    """The names of the functions, ufuncs and, in SciPy, classes of a namespace that are about arrays or numbers."""
+    """The names of a namespace's functions and ufuncs, and in SciPy classes, that work on arrays or numbers."""
     module = importlib.import_module(namespace)
     names = {name for name in getattr(module, "__all__", dir(module)) if name[0] != "_" and name not in _ASIDE}
     return sorted(name for name in names if _counts(namespace, getattr(module, name)))
@@ -67,7 +68,7 @@ def _counts(namespace: str, value: Value) -> bool:
 
 
 def stated(name: str) -> Iterator[Row]:
-    """The places that state the row of a function: at most one."""
+    """Yield the row of a function from each place that states it; a test checks that at most one place does."""
     namespace, _, leaf = name.rpartition(".")
     value, rule = getattr(importlib.import_module(namespace), leaf), _rules(namespace).get(leaf)
     names: Value = scipy_names if namespace.startswith("scipy") else numpy_names
@@ -84,7 +85,7 @@ def stated(name: str) -> Iterator[Row]:
 
 @functools.cache
 def _rules(namespace: str) -> dict[str, Value]:
-    """The rules of the functions of a namespace that no protocol of NumPy reaches."""
+    """Return, by name, the rules of a namespace's functions that no protocol of NumPy reaches."""
     owner = importlib.import_module(namespace)
     table = importlib.import_module(MODULES[namespace]).RULES if namespace in MODULES else FIRST
     return {name: rule for at, name, rule in table if at is owner}

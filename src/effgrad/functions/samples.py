@@ -1,6 +1,8 @@
-"""Rules for Python's module `statistics`, which computes with fractions: its values, with derivatives of definitions.
+"""Rules for Python's module `statistics`.
 
-Functions that only sort and interpolate (`median`, `quantiles`) need none: their own code is read.
+The module computes with exact fractions, so a rule takes the value from its function and the derivative from a
+definition in NumPy. Functions that only sort and interpolate (`median`, `quantiles`) need no rule, because their own
+source is run with traced values.
 """
 
 import functools
@@ -33,7 +35,7 @@ def _harmonic_mean(data: Value, weights: Value = None) -> Value:
 
 
 def _spread(data: Value, centre: Value, freedom: int) -> Value:
-    """The mean of squares of differences to a centre, divided by the count less the degrees of freedom taken."""
+    """The sum of squared differences from a centre, divided by the number of elements minus `freedom`."""
     centre = np.mean(data) if centre is None else centre
     return np.sum((data - centre) ** 2) / (np.size(data) - freedom)
 
@@ -72,7 +74,7 @@ def _linear_regression(x: Value, y: Value, /, *, proportional: bool = False) -> 
 
 
 def _of_samples(original: Function, definition: Function, samples: int) -> Calling:
-    """The rule of a function whose first arguments are samples, which Python may take from an iterator."""
+    """Return the rule of a function whose first `samples` arguments are samples; Python accepts iterators there."""
 
     def of_arrays(*args: Value, **kwargs: Option) -> Value:
         return definition(*map(_array, args[:samples]), *args[samples:], **kwargs)
@@ -86,11 +88,11 @@ def _of_samples(original: Function, definition: Function, samples: int) -> Calli
         args = *map(_sample, args[:samples]), *args[samples:]
         return (computed if traced_inside((args, kwargs)) else original)(*args, **kwargs)
 
-    return Calling(rule)  # an iterator's numbers are known when it has been gone through
+    return Calling(rule)  # whether an iterator yields traced numbers shows only when it is consumed
 
 
 def _sample(data: Value) -> Value:
-    """A sample that can be gone through twice."""
+    """Return a sample that can be iterated over twice."""
     return data if isinstance(data, Tracer) or not isinstance(data, Iterable) else [*data]
 
 

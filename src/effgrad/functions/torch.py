@@ -1,7 +1,7 @@
-"""Functions of PyTorch on traced values: `torch.sin(x)` in a program performs what `np.sin(x)` does.
+"""PyTorch functions applied to traced values: `torch.sin(x)` in a program performs the operation of `np.sin(x)`.
 
-Only functions that mean the same under both names are here. Others have other defaults (`torch.std` divides by n - 1)
-or results (`torch.max` along an axis gives indices too): they raise, and say so.
+The tables hold only functions that mean the same in PyTorch and in NumPy. PyTorch functions with other defaults
+(`torch.std` divides by n - 1) or other results (`torch.max` along an axis also gives indices) raise `NoCounterpart`.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ _ALIASES = {
     "linalg_slogdet": "slogdet", "absolute": "abs",
 }  # fmt: skip
 _FUNCTIONS: dict[str, Value] = {name: getattr(module, name) for module, names in _NAMES.items() for name in names} | {
-    # SciPy's are no ufuncs, and would not see that an argument is traced.
+    # SciPy's functions of these names are not ufuncs, so they would not notice a traced argument.
     **{name: definitions.RULES[name] for name in ("softmax", "log_softmax", "logsumexp")},
     "relu": lambda x: np.maximum(x, 0.0),
     "softplus": lambda x: np.logaddexp(x, 0.0),
@@ -40,13 +40,13 @@ _FUNCTIONS: dict[str, Value] = {name: getattr(module, name) for module, names in
     "unsqueeze": lambda x, axis: np.expand_dims(x, axis),
     "linear": lambda x, weight, bias=None: np.matmul(x, weight.T) + (0.0 if bias is None else bias),
 }
-# Their third argument is another one than NumPy's.
+# Functions whose third positional argument differs from NumPy's.
 _REDUCING = {"sum", "mean", "prod", "amax", "amin", "cumsum", "softmax", "log_softmax", "logsumexp"}
 _OPTIONS = {"dim": "axis", "keepdim": "keepdims", "min": "a_min", "max": "a_max"}
 
 
 def torch_function(function: Function, args: Value, kwargs: Value) -> Value:
-    """Return the result of a function of PyTorch of traced values."""
+    """Return the result of a PyTorch function called with traced values."""
     full = getattr(function, "__name__", str(function))
     name = full.strip("_")
     ours = _FUNCTIONS.get(_ALIASES.get(name, name))
