@@ -1,1 +1,1 @@
-"""Functions of NumPy that are defined by others."""
+"""Rules for NumPy functions that are defined by other NumPy functions."""

@@ -1,6 +1,6 @@
-"""Random draws as an effect: a draw's plain sample comes from its generator, unless a handler answers.
+"""Random draws as an effect: a draw's plain sample comes from its generator, unless a handler answers the draw.
 
-A checkpoint handles the draws inside it: the first run keeps the samples, and later runs get them again, so a random
+A checkpoint handles the draws inside it. Its first run records the samples and reruns get them again, so a random
 program may be checkpointed.
 """
 
@@ -18,16 +18,16 @@ class Draw(Effect):
 
     @operation
     def take(self, thunk: Callable[[], Sample]) -> Sample:
-        """A plain sample, as `thunk` draws it from its generator."""
+        """Return a plain sample; `thunk` draws one from its generator."""
 
 
 def take(thunk: Callable[[], Sample]) -> Sample:
-    """A plain sample: the generator's, or that of the nearest handler."""
+    """Return a plain sample from the innermost handler of `Draw`, or from the generator if there is none."""
     return Draw.take(thunk) if handled(Draw) else thunk()
 
 
 class Replay(Handler[Draw]):
-    """Answer draws from a list of samples, and add to it what is drawn after its end."""
+    """Answer draws from a list of samples; past its end, draw new samples and append them."""
 
     def __init__(self, samples: list[Sample]) -> None:
         self.samples = samples

@@ -1,4 +1,4 @@
-"""Histograms: the edges of bins, and the sums of weights in them. Which bin an element is in is a constant."""
+"""Histograms: the edges of bins, and the sums of weights in the bins. Which bin an element is in is a constant."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def _bincount(x: Value, /, weights: Value = None, minlength: int = 0) -> Value:
 
 
 def _histogram_bin_edges(a: Value, bins: Option = 10, range: Option = None, weights: Value = None) -> Value:
-    """The edges of bins; of a given number of bins, they go with the least and the largest element."""
+    """Return the edges of bins. If only the number of bins is given, they move with the least and largest elements."""
     edges = np.histogram_bin_edges(plain(a), plain(bins), range, plain(weights))
     if range is not None or ndim_of(bins) == 1 or not depends(a) or not size_of(a):
         return np.asarray(bins) if ndim_of(bins) == 1 else edges
@@ -44,10 +44,10 @@ def _histogram(
 
 
 def _bins_of(a: Value, edges: Value, uniform: bool) -> tuple[Value, Value]:
-    """The bin of each element, and whether it is in any.
+    """Return the bin of each element, and whether the element is in any bin.
 
-    In bins of one width the place is computed, and corrected where rounding put an element beyond an edge, as NumPy
-    does; the counts are the same.
+    For bins of equal width the bin is computed by a division, and corrected where rounding put an element beyond an
+    edge. NumPy does the same, so the counts are equal.
     """
     last = len(edges) - 2
     inside = (a >= edges[0]) & (a <= edges[-1])

@@ -1,4 +1,4 @@
-"""`numpy.linalg`: functions written with decompositions, products and sums."""
+"""Rules for `numpy.linalg`: functions defined by decompositions, products and sums."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ def symmetric(a: Value) -> Value:
     return 0.5 * a + 0.5 * adjoint(a)
 
 
-# The pseudoinverse, and least squares by it.
+# The pseudoinverse, and least squares computed with it.
 
 
 def _pinv(a: Value, rcond: Option = None, hermitian: bool = False, *, rtol: Option = 1e-15) -> Value:
@@ -55,7 +55,7 @@ def _pinv(a: Value, rcond: Option = None, hermitian: bool = False, *, rtol: Opti
 
 
 def _inverse(a: Value, limit: Option) -> Value:
-    """The pseudoinverse of the part of a matrix whose singular values are above the limit."""
+    """The pseudoinverse of a matrix, in which singular values up to `limit` times the largest one count as 0."""
     if (isinstance(limit, float) and limit <= _rounding(a)) or not evaluated(_leaves_out, a, limit):
         return pinv_of(a, rcond=limit)
     u, s, vt = np.linalg.svd(a, full_matrices=False)
@@ -70,13 +70,13 @@ def _above(s: Value, limit: Option) -> Value:
 
 
 def _leaves_out(a: Value, limit: Option) -> bool:
-    """Whether the limit leaves out a singular value that is not 0 to rounding."""
+    """Whether the limit leaves out a singular value that is larger than rounding errors."""
     s = np.linalg.svdvals(a)
     return bool(np.any(_above(s, _rounding(a)) & ~_above(s, limit)))
 
 
 def _rounding(a: Value) -> float:
-    """A singular value that may be rounding, beside the largest."""
+    """The size, relative to the largest, of a singular value that may be a rounding error."""
     return 10.0 * max(shape_of(a)[-2:]) * float(np.finfo(dtype_of(a)).eps)
 
 
@@ -113,7 +113,7 @@ _computed_power = as_computed(np.linalg.matrix_power, _matrix_power)
 
 
 def _multi_dot(arrays: Value, *, out: Option = None) -> Value:
-    """The order of multiplication is the one with the fewest operations."""
+    """Multiply matrices in the order that takes the fewest operations."""
     first, last = ndim_of(arrays[0]) == 1, ndim_of(arrays[-1]) == 1
     matrices = [np.reshape(arrays[0], (1, -1)) if first else arrays[0], *arrays[1:-1]]
     matrices.append(np.reshape(arrays[-1], (-1, 1)) if last else arrays[-1])
@@ -137,14 +137,14 @@ def _multi_dot(arrays: Value, *, out: Option = None) -> Value:
 
 
 def _largest_of(sizes: Value, axis: Axis, keepdims: bool = False) -> Value:
-    """The largest size; of none, 0."""
+    """The largest of some sizes, or 0 if there are none."""
     if not size_of(sizes):
         sizes = np.sum(sizes, axis=axis, keepdims=True)
     return np.max(sizes, axis=axis, keepdims=keepdims)
 
 
 def _euclidean(x: Value, axis: Axis, keepdims: bool) -> Value:
-    """The root of the sum of squares."""
+    """The square root of the sum of squares."""
     return root(seen(np.sum(squared(x), axis=axis, keepdims=keepdims), x, axis=axis, keepdims=keepdims))
 
 
@@ -157,7 +157,7 @@ def _matrix_norm(x: Value, ord: Option, keepdims: bool) -> Value:
         result = _largest_of(sums, -1) if ord > 0 else np.min(sums, axis=-1)
     elif ord in (2, -2, "nuc"):
         s = np.linalg.svdvals(x)
-        # The absolute value is for singular values of 0, where it is flat; a tie for the largest is averaged.
+        # `np.abs` gives singular values of 0 the derivative 0; the derivative at a tie for the largest is an average.
         result = np.sum(np.abs(s), -1) if ord == "nuc" else _largest_of(s, -1) if ord == 2 else np.min(s, -1)
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices")
@@ -201,7 +201,7 @@ def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = Fals
 
 
 def _norm_of_all(x: Value, ord: Option) -> Value:
-    """The norm of all elements, in the order in which they lie; NumPy multiplies them with themselves."""
+    """The norm of all elements in memory order. The real 2-norm's value is that of NumPy, which squares by `np.dot`."""
     x = np.ravel(x, order="K")
     value = plain(x)
     if ord not in (None, 2) or isinstance(value, Tracer) or value.dtype.kind == "c":
@@ -210,7 +210,7 @@ def _norm_of_all(x: Value, ord: Option) -> Value:
 
 
 def _by_numpy_if_complex(original: Callable[..., object], definition: Function) -> Function:
-    """A definition with the function's own value for complex arrays, whose squares NumPy rounds in another way."""
+    """Return a definition's rule; complex arrays take NumPy's value, because NumPy rounds their squares differently."""
     computed = as_computed(original, definition)
 
     def rule(x: Value, *args: Value, **options: Option) -> Value:
@@ -232,7 +232,7 @@ def _cond(x: Value, p: Value = None) -> Value:
         ratio = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
     else:
         ratio = _norm(x, p, (-2, -1)) * _norm(np.linalg.inv(x), p, (-2, -1))
-    # A matrix of zeros has an infinite condition.
+    # A matrix of zeros has an infinite condition number.
     undefined = np.isnan(plain(ratio)) & ~np.isnan(plain(x)).any(axis=(-2, -1))
     return np.where(undefined, np.inf, ratio)
 

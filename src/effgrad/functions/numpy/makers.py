@@ -1,4 +1,4 @@
-"""The rules of NumPy's functions and classes that make arrays and never ask traced values."""
+"""Rules for NumPy functions and classes that make arrays, most of which do not dispatch on traced arguments."""
 
 import functools
 import itertools
@@ -19,7 +19,7 @@ from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Valu
 
 
 def _vectorized(self: Value, *args: Value, **kwargs: Option) -> Value:
-    """A vectorised function; of no elements, NumPy's empty array of the dtype that it was made for, or its error."""
+    """Call an `np.vectorize` object. For no elements NumPy returns an empty array of its declared dtype, or raises."""
     if self.signature is None and not self.excluded and any(0 in shape_of(a) for a in (*args, *kwargs.values())):
         numpys: Any = np.vectorize
         return numpys._call_as_normal(self, *map(plain, args), **{key: plain(a) for key, a in kwargs.items()})
@@ -27,7 +27,7 @@ def _vectorized(self: Value, *args: Value, **kwargs: Option) -> Value:
 
 
 def _by_elements(self: Value, *args: Value, **kwargs: Option) -> Value:
-    """A vectorised function, called once for each element, or with a signature for each array of its dimensions."""
+    """Call a vectorised function for each element or, if it has a signature, for each array of its core dimensions."""
     given: dict[Value, Value] = {**dict(enumerate(args)), **kwargs}
     included = {key: a for key, a in given.items() if key not in self.excluded}
     mapped = {key: a if isinstance(a, Tracer) else np.asarray(a) for key, a in included.items()}
@@ -47,7 +47,7 @@ def _by_elements(self: Value, *args: Value, **kwargs: Option) -> Value:
 
 
 def _laid_like(arrays: Sequence[Value], result: Value, by_elements: bool) -> Value:
-    """A result in the order in memory that NumPy gives a function of the elements of arrays."""
+    """Return a result in the memory order that NumPy gives the result of an elementwise function of `arrays`."""
     if not by_elements or all(map(contiguous, arrays)):
         return result
     laid = np.frompyfunc(lambda *_: 0, len(arrays), 1)(*map(outline, arrays))
@@ -55,13 +55,13 @@ def _laid_like(arrays: Sequence[Value], result: Value, by_elements: bool) -> Val
 
 
 def _gathered(shape: Shape, parts: Value, dtype: DTypeLike) -> Value:
-    """The results in one array: of a dtype that is given, or of that of the first, as NumPy has it."""
+    """Return results as one array, of the given dtype or, as in NumPy, of the dtype of the first result."""
     arrays = [reach.np.asarray(part) for part in parts]
     return np.reshape(np.stack(arrays).astype(dtype or dtype_of(arrays[0])), shape + shape_of(arrays[0]))
 
 
 def _apply_along_axis(func1d: Value, axis: int, arr: Value, *args: Value, **kwargs: Option) -> Value:
-    """The results have the dtype of the first, as NumPy has it."""
+    """`np.apply_along_axis`: as in NumPy, the dtype is that of the first line's result."""
     lines = np.moveaxis(arr, axis, -1)
     many, count = math.prod(shape_of(lines)[:-1]), shape_of(lines)[-1]
     results = [func1d(line, *args, **kwargs) for line in np.reshape(lines, (many, count))]
@@ -82,7 +82,7 @@ def _kaiser(M: int, beta: Value) -> Value:
 
 def _from_iterator(items: Value, dtype: DTypeLike, count: int = -1, **options: Option) -> Value:
     found = [*(items if count < 0 else itertools.islice(items, count))]
-    result = np.fromiter(map(plain, found), dtype, count, **options)  # NumPy's errors, and its array
+    result = np.fromiter(map(plain, found), dtype, count, **options)  # raises NumPy's errors
     return reach.array(found, dtype) if traced_inside(found) else result
 
 
@@ -95,7 +95,7 @@ def _as_strided(x: Value, *args: Option, **options: Option) -> Value:
 
 
 def _made(rule: Function) -> Callable[..., object]:
-    """The rule of a function that makes arrays: of a number it makes an array without axes, which is written to."""
+    """Return the rule of a function that makes arrays: numbers become arrays without axes, which can be written to."""
 
     @functools.wraps(rule)
     def make(*args: object, **kwargs: object) -> object:
@@ -106,7 +106,10 @@ def _made(rule: Function) -> Callable[..., object]:
 
 
 def _cleared(make: Callable[..., object]) -> Calling:
-    """Arrays whose elements nobody has chosen, of zeros: their memory may hold the marks of an array that is gone."""
+    """Return a rule that fills uninitialised arrays with zeros: their memory may hold the marks of a freed array.
+
+    `effgrad.arrays.marks` says what a mark is.
+    """
 
     def rule(*args: object, **kwargs: object) -> object:
         result = make(*args, **kwargs)
@@ -127,7 +130,7 @@ RULES: list[Reached] = [
     (np, "kaiser", _kaiser),
     (np, "fromiter", Calling(_from_iterator)),
     (np.lib.stride_tricks, "as_strided", _as_strided),
-    # NumPy's own definitions, in Python.
+    # NumPy's own Python definitions are the rules.
     *((np.polynomial.polynomial, name, getattr(np.polynomial.polynomial, name)._implementation)
       for name in ("polyval2d", "polygrid2d") if hasattr(getattr(np.polynomial.polynomial, name), "_implementation")),
     (np.vectorize, "_call_as_normal", Calling(_vectorized)),

@@ -1,8 +1,8 @@
-"""The functions of NumPy and `math` without a rule, by name: why they need none, or have none."""
+"""The names of the functions of NumPy and `math` without a rule of ours, and why each needs none or has none."""
 
-# Functions that NumPy's own Python computes with functions that have rules.
+# Functions that NumPy's own Python code computes with functions that have rules.
 WRITTEN_IN_NUMPY = {"numpy": "fromfunction row_stack"}
-# Functions whose results no derivative goes through, and why.
+# Functions whose results are constants, by the reason.
 CONSTANTS = {
     "numpy": {
         "of integers": """bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or
@@ -23,7 +23,7 @@ NO_RULE = {
         "an array of objects: use np.vectorize": "frompyfunc",
     },
 }
-# Functions about NumPy and not of arrays.
+# Functions about NumPy itself, which compute nothing with arrays.
 ASIDE = """broadcast_shapes get_include get_printoptions getbufsize geterr geterrcall info isdtype isfortran isscalar
     issubdtype iterable mintypecode printoptions promote_types set_printoptions setbufsize seterr seterrcall show_config
     show_runtime test typename"""

@@ -1,4 +1,4 @@
-"""`numpy.pad`: most modes take elements again, and have an index; the others go along one axis after the other."""
+"""`numpy.pad`: modes that repeat elements are one index of the array; most others pad one axis after the other."""
 
 import math
 
@@ -26,7 +26,7 @@ def _pad(
 
 def _pad_with(array: Value, pad_width: Value, value: Value) -> Value:
     shape, dtype = shape_of(array), dtype_of(array)
-    np.pad(np.empty((1,) * len(shape), bool), pad_width)  # whose errors are those of the widths
+    np.pad(np.empty((1,) * len(shape), bool), pad_width)  # raises NumPy's errors about the widths
     widths = _widths(pad_width, len(shape))
     place = tuple(slice(before, before + n) for n, (before, _) in zip(shape, widths, strict=True))
     size = tuple(before + n + after for n, (before, after) in zip(shape, widths, strict=True))
@@ -44,14 +44,14 @@ def _pad_with(array: Value, pad_width: Value, value: Value) -> Value:
 
 
 def _widths(pad_width: Value, ndim: int) -> list[tuple[int, int]]:
-    """The numbers of elements before and after each axis."""
+    """The numbers of elements that are added before and after each axis."""
     if type(pad_width) is dict:
         each: list[Value] = [pad_width.get(i, pad_width.get(i - ndim, 0)) for i in range(ndim)]
         pad_width = [np.broadcast_to(width, 2) for width in each]
     return [(int(before), int(after)) for before, after in np.broadcast_to(pad_width, (ndim, 2))]
 
 
-# The options of the modes that have no index of elements.
+# The modes that are padded one axis after the other, with their options.
 PADS = {
     "linear_ramp": ("end_values",), "reflect": ("reflect_type",), "symmetric": ("reflect_type",),
     "mean": ("stat_length",), "maximum": ("stat_length",), "minimum": ("stat_length",), "median": ("stat_length",),
@@ -60,7 +60,7 @@ STATISTICS: dict[str, Value] = {"maximum": np.max, "minimum": np.min, "median": 
 
 
 def _pad_by_axes(array: Value, pad_width: object, mode: Option, **options: Option) -> Value:
-    """Along one axis after the other, as NumPy does: a linear map, or a statistic of the elements near each end."""
+    """Pad one axis after the other, as NumPy does, by a linear map or by a statistic of the elements near each end."""
     if mode not in PADS:
         raise NoRule("numpy.pad with a function has no derivative rule: compute the borders and use np.concatenate")
     ndim, statistic = ndim_of(array), STATISTICS.get(mode)
@@ -80,7 +80,7 @@ def _pad_by_axes(array: Value, pad_width: object, mode: Option, **options: Optio
 
 
 def _of_axis(value: Value, axis: int, ndim: int) -> Value:
-    """The pair of an option's values for one axis; NumPy takes one number, one pair, or one for each axis."""
+    """The pair of values of an option for one axis; NumPy takes one number, one pair, or one pair for each axis."""
     if type(value) is str or value is None:
         return value if type(value) is str else (None, None)
     return [np.reshape(value, ())] * 2 if ndim_of(value) == 0 else np.broadcast_to(value, (ndim, 2))[axis]

@@ -1,4 +1,4 @@
-"""Sets of elements and leading zeros. Which elements are taken is a constant."""
+"""Set operations, and trimming of zeros. Which elements are selected is a constant."""
 
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ def _unique(
     ar: Value, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Axes = None,
     *, equal_nan: bool = True, sorted: bool = True,
 ) -> Value:  # fmt: skip
-    """The first of each of the elements, or of the slices along an axis, that are equal."""
+    """Return the first of each group of equal elements, or of equal slices along an axis."""
     options = {"axis": axis, "equal_nan": equal_nan} if axis is not None or not equal_nan else {}
     _, first, *places = np.unique(plain(ar), True, True, True, **options)
     values = np.ravel(ar)[first] if axis is None else np.take(ar, first, axis=axis)
@@ -25,7 +25,7 @@ def _unique(
 
 def _unique_values(x: Value, /) -> Value:
     value = np.ravel(plain(x))
-    # In NumPy's order, which need not be that of their size.
+    # The order is NumPy's, which need not be sorted.
     ordered, first = np.unique(value, return_index=True)
     return np.ravel(x)[first[np.searchsorted(ordered, np.unique_values(value))]]
 

@@ -1,4 +1,4 @@
-"""Convolutions, interpolation and polynomials, written with sums and products."""
+"""Convolutions, interpolation and polynomials, defined by sums and products."""
 
 from effgrad.arrays.layout import size_of
 from effgrad.arrays.reach import np
@@ -12,7 +12,7 @@ from effgrad.vocabulary import Value
 
 
 def _convolve(a: Value, v: Value, mode: str = "full") -> Value:
-    """A product with the matrix of shifts of the shorter one."""
+    """Return the product of the matrix of shifts of the longer array with the shorter array."""
     if size_of(a) < size_of(v):
         a, v = v, a
     n, m = size_of(a), size_of(v)
@@ -62,7 +62,7 @@ def _without_leading_zeros(p: Value) -> Value:
 
 
 def _roots(p: Value) -> Value:
-    """The eigenvalues of the companion matrix, and zeros for the last coefficients that are zero."""
+    """Return the eigenvalues of the companion matrix, and a zero for each trailing coefficient that is zero."""
     kept = np.flatnonzero(plain(p))
     if len(kept) == 0:
         return np.array([])
@@ -72,7 +72,7 @@ def _roots(p: Value) -> Value:
     if n == 0:
         return np.zeros(low)
     companion = np.concatenate([np.reshape(-p[1:] / p[0], (1, n)), np.eye(n - 1, n)])
-    # NumPy's roots are real if all are, of each version.
+    # In every version of NumPy the roots are real numbers if all of them are real.
     return np.concatenate([in_their_order(real_where_real(companion)[0], companion), np.zeros(low)])
 
 

@@ -1,9 +1,10 @@
-"""The functions of NumPy whose derivative is that of NumPy's own Python source, run with traced values.
+"""The NumPy functions that are differentiated by running NumPy's own Python source with traced values.
 
-The reader of programs rewrites that source as it does the user's (`effgrad.program`), so values, errors and options are
-NumPy's. A function is here if its source gives the derivatives that a definition of ours gave, in the coverage tests'
-laws, and takes no longer; measured 2026-11-22 on NumPy 2.4, one value and gradient of 12 and of 4,800 elements, eager
-and compiled: `median` takes 0.5 to 0.9 of the time, `polyadd` 0.45, `trapezoid` 0.85, and all others at most 1.1.
+`effgrad.program` rewrites that source as it rewrites the user's, so values, errors and options are NumPy's. A function
+is listed if, in the laws of the coverage tests, its source gives the derivatives that a definition of ours gave, and
+takes no longer. Measured 2026-11-22 on NumPy 2.4 with one value and gradient of 12 and of 4,800 elements, eager and
+compiled: `median` takes 0.5 to 0.9 of the definition's time, `polyadd` 0.45, `trapezoid` 0.85, and every other function
+at most 1.1.
 """
 
 
@@ -11,19 +12,20 @@ import numpy as np
 
 from effgrad.vocabulary import Value
 
-# Functions that give views, write to an argument, or call one function that has a rule.
+# Functions that return views, write to an argument, or call one function that has a rule.
 MOVING: tuple[Value, ...] = (
     np.split, np.hsplit, np.vsplit, np.dsplit, np.dstack, np.unstack, np.fliplr, np.flipud, np.rollaxis,
     np.matrix_transpose, np.put_along_axis, np.fill_diagonal, np.logspace, np.append,
     np.linalg.trace, np.linalg.diagonal, np.linalg.matrix_transpose, np.linalg.matmul, np.linalg.tensordot,
     np.linalg.tensorinv, np.linalg.outer,
 )  # fmt: skip
-# Functions that a staged program calls where no derivative looks.
+# Functions that compute; a staged program calls NumPy's own where no derivative is taken.
 COMPUTING: tuple[Value, ...] = (
     np.diff, np.trapezoid, np.linalg.cross, np.cov, np.cumulative_sum, np.cumulative_prod, np.median,
     np.apply_over_axes, np.union1d, np.sort_complex, np.polyval, np.polyadd, np.polysub, np.polyder, np.polyint,
     np.polyfit, np.polydiv, np.poly, np.fft.hfft, np.setxor1d,
     np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10, np.emath.arccos, np.emath.arcsin, np.emath.arctanh,
 )  # fmt: skip
-# Functions that call one of the user's, which may bring traced values with it: read also where all arguments are plain.
+# Functions that call a function of the user's. It may close over traced values, so their source is also run with traced
+# values where all arguments are plain.
 CALLING: tuple[Value, ...] = (np.piecewise,)

@@ -1,4 +1,7 @@
-"""Sums, differences and order statistics, written with the reductions. Which elements they take is a constant."""
+"""Sums, differences and order statistics, defined by the reductions.
+
+Which elements an order statistic selects is a constant for the derivative.
+"""
 
 import math
 from typing import Any
@@ -28,7 +31,7 @@ def _ptp(a: Value, axis: Axis = None, out: Option = None, keepdims: bool = False
 
 
 def _cumprod(a: Value, axis: Axis = None, dtype: DTypeLike = None) -> Value:
-    """A product for each prefix, so that zeros are right to every order; a division where there are none."""
+    """Running products, by multiplication alone, so that derivatives of every order are right at zeros."""
     if dtype is not None:
         a = a.astype(dtype)
     if axis is None or ndim_of(a) == 0:
@@ -103,9 +106,9 @@ def _cross(a: Value, b: Value, axisa: int = -1, axisb: int = -1, axisc: int = -1
         axisa = axisb = axisc = axis
     a, b = (np.moveaxis(np.asarray(x), axis, -1) for x, axis in ((a, axisa), (b, axisb)))
     if {shape_of(a)[-1], shape_of(b)[-1]} not in ({3}, {2, 3}):
-        np.cross(np.zeros(shape_of(a)[-1]), np.zeros(shape_of(b)[-1]))  # which NumPy 2.5 rejects
+        np.cross(np.zeros(shape_of(a)[-1]), np.zeros(shape_of(b)[-1]))  # NumPy 2.5 rejects two 2-vectors
     if shape_of(a)[-1] == shape_of(b)[-1] == 3 and not any_traced((plain(a), plain(b))):
-        # Of a staged program, the components are operations of one kernel.
+        # A staged program computes the components below instead, and fuses them into one kernel.
         result = cross(a, b)
         return result if axisc == -1 else np.moveaxis(result, -1, axisc)
     if shape_of(a)[-1] == 2 and shape_of(b)[-1] == 2:
@@ -119,11 +122,11 @@ def _cross(a: Value, b: Value, axisa: int = -1, axisb: int = -1, axisc: int = -1
     return np.moveaxis(np.stack(parts, axis=-1), -1, axisc)
 
 
-# Order statistics: which elements is a constant.
+# Order statistics. Which elements they select is a constant.
 
 
 def _lines(a: Value, axis: Axis) -> tuple[Value, list[int]]:
-    """The elements along `axis`, several axes or all as a last axis, and the shape that `keepdims` gives a result."""
+    """Return the elements along one, several or all axes as a last axis, and the shape of a result with `keepdims`."""
     ndim = ndim_of(a)
     axes = range(ndim) if axis is None else [int(i) % ndim for i in np.atleast_1d(axis)]
     rest = [i for i in range(ndim) if i not in axes]
@@ -136,7 +139,7 @@ def _quantile(
     a: Value, q: Value, axis: Axis = None, out: Option = None, overwrite_input: bool = False, method: Option = "linear",
     keepdims: bool = False, *, weights: Value = None,
 ) -> Value:  # fmt: skip
-    """Interpolation between two order statistics; also differentiable in `q`, by the slope there."""
+    """Interpolate between two order statistics. The derivative in `q` is the slope of that interpolation."""
     lines, kept = _lines(a, axis)
     count = shape_of(lines)[-1]
     if weights is not None:
@@ -147,7 +150,7 @@ def _quantile(
     numbers = np.arange(count, dtype=float)
     if np.any(np.asarray(values) < 0) or np.any(np.asarray(values) > 1):
         raise ValueError("Quantiles must be in the range [0, 1]")
-    # NumPy's place among the sorted elements, with its own conventions for every method.
+    # The quantile of 0, 1, 2, ... is the fractional place among the sorted elements by NumPy's convention for `method`.
     place = np.quantile(numbers, values, method=method)
     low = np.floor(place).astype(int)
     high = np.minimum(low + 1, count - 1)
@@ -155,7 +158,8 @@ def _quantile(
     below, above = ordered[..., low], ordered[..., high]
     part = (place - low).astype(np.quantile(np.ones(1, lines.dtype), values, method=method).dtype)
     if type(q) is not type(values):
-        # Beyond the first and the last element it stays there; at them, the methods' slopes agree for "linear" alone.
+        # NumPy clamps the place to the first and the last element, where it does not move with `q`. Only "linear" needs
+        # no clamping, so only its slope holds at both ends, too.
         moves = True if method == "linear" else (place > 0) & (place < count - 1)
         slope = {"linear": count - 1, "weibull": count + 1, "hazen": count, "median_unbiased": count + 1 / 3,
                  "normal_unbiased": count + 1 / 4, "interpolated_inverted_cdf": count}.get(method, 0)  # fmt: skip
@@ -172,7 +176,7 @@ def _quantile(
 
 
 def _spread(weights: Value, a: Value, axis: Axes) -> Value:
-    """The weights of all elements, from those along an axis or several."""
+    """Return the weights of all elements of `a`, by broadcasting weights along one or several axes."""
     if shape_of(weights) == shape_of(a):
         return weights
     shape = [1] * ndim_of(a)
@@ -184,7 +188,10 @@ def _spread(weights: Value, a: Value, axis: Axes) -> Value:
 def _weighted_quantile(
     a: Value, lines: Value, kept: Value, q: Value, axis: Axis, method: Option, keepdims: bool, weights: Value
 ) -> Value:
-    """One of the elements: which one is NumPy's answer for their ranks, and goes in steps with `q` and the weights."""
+    """Return one of the elements for each `q`.
+
+    NumPy's quantile of the elements' ranks says which one. It is piecewise constant in `q` and in the weights.
+    """
     ordered = np.sort(lines, axis=-1)
     ranks = np.argsort(np.argsort(plain(lines), axis=-1, kind="stable"), axis=-1).astype(float)
     heavy = _lines(_spread(weights, a, axis), axis)[0]
@@ -199,7 +206,7 @@ def _percentile(a: Value, q: Value, axis: Axis = None, *args: Value, **kwargs: O
     return np.quantile(a, q / 100 if ndim_of(q) == 0 else np.asarray(q) / 100, axis, *args, **kwargs)
 
 
-# Functions that leave out NaNs: the others, where the NaNs have no weight.
+# Functions that leave out NaNs, defined by those that do not: NaNs become neutral elements, or are masked or removed.
 
 
 def _without_nans(function: Function, neutral: Value) -> Function:
@@ -223,9 +230,10 @@ def _where_numbers(function: Function) -> Function:
 
 
 def _without_nans_in_lines(function: Function, a: Value, axis: Axis, keepdims: bool, weights: Value = None) -> Value:
-    """A function of lines, each without its NaNs; a line of NaNs alone gives NaN, and no lines have no derivative.
+    """Apply a function to each line of an array without its NaNs; a line of nothing but NaNs gives NaN.
 
-    With weights, the function takes those of the line after it.
+    With weights, the function's second argument is the weights of the line. For an array without elements the result
+    is None, which has no derivative.
     """
     if not size_of(a):
         return None
@@ -265,7 +273,7 @@ def _nan_quantile(function: Function) -> Function:
 def _nan_to_num(x: Value, copy: bool = True, nan: float = 0.0, posinf: Value = None, neginf: Value = None) -> Value:
     value = plain(x)
     if isinstance(copy, str):
-        np.nan_to_num(0.0, copy)  # NumPy's error
+        np.nan_to_num(0.0, copy)  # raises NumPy's error
     with np.errstate(all="ignore"):
         replaced = np.nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
     result = np.where(np.isfinite(value), x, replaced)

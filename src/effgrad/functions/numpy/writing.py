@@ -1,4 +1,4 @@
-"""Functions that write to their first argument, as writes to its elements."""
+"""Rules for NumPy functions that write to their first argument, as assignments to its elements."""
 
 from effgrad.arrays.layout import shape_of, size_of
 from effgrad.arrays.reach import np
@@ -40,11 +40,11 @@ def _putmask(a: Value, mask: Value, values: Value) -> None:
 
 def _check_mask(function: Function, array: Value, mask: Value) -> None:
     if size_of(mask) != size_of(array):
-        function(np.zeros(size_of(array)), plain(mask), 0.0)  # NumPy's error
+        function(np.zeros(size_of(array)), plain(mask), 0.0)  # raises NumPy's error
 
 
 def _repeated(values: Value, places: Value) -> Value:
-    """The elements at some places of values that are repeated without end; values may be a list of traced numbers."""
+    """The elements at `places` of the endlessly repeated `values`, which may be a list of traced numbers."""
     flat = np.ravel(np.asarray(values))
     return flat[places % size_of(flat)]
 
