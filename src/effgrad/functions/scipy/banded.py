@@ -1,4 +1,4 @@
-"""`scipy.linalg`: banded systems and the eigenvalues of banded matrices."""
+"""Rules for `scipy.linalg`: banded systems, and factors and eigenvalues of banded matrices."""
 
 import numpy as np
 import scipy.linalg
@@ -11,11 +11,11 @@ from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import Primitive, general
 from effgrad.vocabulary import Cotangent, Value
 
-# Banded systems: row u + i - j, column j of the stored matrix is its element (i, j).
+# Banded systems. Element (i, j) of a matrix with u diagonals above the main one is stored in row u + i - j, column j.
 
 
 def _band_places(low: int, up: int, n: int) -> Value:
-    """For each stored element its row and column, and whether they are in the matrix."""
+    """Return the row and the column of each stored element, and whether the element is inside the matrix."""
     column = np.arange(n)[None, :] + np.zeros((low + up + 1, 1), int)
     row = column + np.arange(low + up + 1)[:, None] - up
     inside = (row >= 0) & (row < n)
@@ -28,7 +28,7 @@ def _transposed_band(stored: Value, low: int, up: int) -> Value:
 
 
 def _band_product(stored: object, y: Value, low: int, up: int) -> Value:
-    """The banded matrix times a vector or a matrix: its transpose is stored by its rows."""
+    """The banded matrix times a vector or a matrix; the stored columns of its transpose are its rows."""
     rows = _transposed_band(stored, low, up)
     place = _band_places(up, low, shape_of(stored)[1])[0]
     return np.sum((rows if ndim_of(y) == 1 else rows[..., None]) * y[place], axis=0)
@@ -61,7 +61,7 @@ def _solve_banded(l_and_u: Value, ab: object, b: Value) -> Value:
 
 
 def _whole_band(ab: object, lower: bool) -> Value:
-    """All diagonals of the symmetric matrix of which one half is stored."""
+    """All stored diagonals of the Hermitian matrix whose lower or upper diagonals are in `ab`."""
     width = shape_of(ab)[0] - 1
     rest = np.zeros_like(plain(ab))[1:]
     low, up = (width, 0) if lower else (0, width)
@@ -78,7 +78,7 @@ def _solveh_banded(ab: object, b: Value, lower: bool = False) -> Value:
 
 
 def _band(whole: Value, low: int, up: int, corners: Value) -> Value:
-    """The stored diagonals of a matrix; what is stored beside them is what was there."""
+    """The stored diagonals of a matrix; the unused elements of the storage are those of `corners`."""
     row, column, inside = _band_places(low, up, shape_of(whole)[0])
     return np.where(inside, whole[row, column], corners)
 
@@ -114,7 +114,7 @@ def _eigh_tridiagonal(d: Value, e: Value, eigvals_only: bool = False) -> Value:
 
 
 def _signs(vectors: Value, d: Value, e: Value) -> Value:
-    """The signs that SciPy's LAPACK driver gives the columns."""
+    """The signs that turn the columns into those of SciPy's LAPACK driver."""
     return np.where(np.sum(vectors * scipy.linalg.eigh_tridiagonal(d, e)[1], axis=0) < 0, -1.0, 1.0)
 
 

@@ -1,6 +1,6 @@
-"""`scipy.linalg.blas`: products of vectors and matrices that programs call by their BLAS names.
+"""Rules for `scipy.linalg.blas`: products of vectors and matrices that programs call by their BLAS names.
 
-What may be overwritten is left as it is: a program that lets BLAS write to an array uses the result.
+Arguments that BLAS may overwrite keep their values, because a program that lets BLAS write to one uses the result.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
-"""`scipy.fft`: NumPy's transforms, and the cosine and sine transforms.
+"""Rules for `scipy.fft`: the Fourier transforms, by NumPy's, and the eight cosine and sine transforms.
 
-In each of the eight, the matrix is an orthogonal one with its first or last row, or column, and the whole of it scaled.
-The orthogonal one is a primitive, and its transpose is one of them: type 2 of type 3, each other of itself.
+The matrix of each cosine or sine transform is an orthogonal matrix, scaled as a whole and in its first or last row or
+column. The orthogonal transform is a primitive. Its transpose is an orthogonal transform, too: types 2 and 3 are
+transposes of each other, and types 1 and 4 are their own.
 """
 
 import inspect
@@ -31,7 +32,7 @@ orthogonal: Primitive = linear(
 
 
 def _ends(kind: str, type: int, n: int, axis: int, ndim: int) -> tuple[Value, Value]:
-    """The scales of the columns and of the rows of the matrix without norm, apart from that of the whole."""
+    """The scales of the columns and of the rows of the unnormalised matrix, beside the scale of the whole matrix."""
     columns, rows = np.ones(n), np.ones(n)
     end = 0 if kind == "dct" else n - 1
     if kind == "dct" and type == 1:
@@ -62,7 +63,7 @@ def _transform(kind: str, inverse: bool) -> Function:
 
 
 def along_several(one: Value) -> Function:
-    """A transform along several axes from that along one."""
+    """Return the transform along several axes, made from the transform along one axis."""
 
     def rule(x: Value, type: int = 2, s: Value = None, axes: Axes = None, norm: Option = None) -> Value:
         if axes is None:
@@ -92,7 +93,7 @@ def _as_numpy(name: str) -> Function:
 
 
 def _hermitian(name: str) -> Function:
-    """A transform of a signal, or to a spectrum, with Hermitian symmetry: that of the conjugate, the other way."""
+    """Return a transform with Hermitian symmetry: the conjugate's real transform in the opposite direction."""
     default = inspect.signature(getattr(scipy.fft, name)).parameters["axes"].default
 
     def rule(x: Value, s: Value = None, axes: Axes = default, norm: Option = None) -> Value:

@@ -1,4 +1,4 @@
-"""`scipy.fftpack`: the transforms of `scipy.fft` under older conventions, and operators on periodic sequences."""
+"""Rules for `scipy.fftpack`: transforms of `scipy.fft` under older conventions, and operators on periodic sequences."""
 
 
 import scipy.fftpack
@@ -12,7 +12,7 @@ from effgrad.vocabulary import Axis, Function, Option, Reached, Shape, Value
 
 
 def _rfft(x: Value, n: Value = None, axis: int = -1) -> Value:
-    """The real and imaginary parts of half the spectrum, one after the other, without those that are zero."""
+    """The real and imaginary parts of half the spectrum in turn, without the imaginary parts that are always zero."""
     x = np.moveaxis(_resized(np.asarray(x), n, axis), axis, -1)
     count = shape_of(x)[-1]
     half = np.fft.rfft(x)
@@ -31,7 +31,7 @@ def _irfft(x: Value, n: Value = None, axis: int = -1) -> Value:
 
 
 def _cosines(name: str) -> Function:
-    """A cosine or sine transform; the inverse is the opposite type, with no other scale than that of `norm`."""
+    """Return the rule of a cosine or sine transform; an inverse is the opposite type, scaled by nothing but `norm`."""
     one, inverse = ONE[name.removeprefix("i").removesuffix("n")], name[0] == "i"
 
     def rule(x: Value, type: int = 2, n: Value = None, axis: int = -1, norm: Option = None) -> Value:
@@ -44,7 +44,7 @@ def _cosines(name: str) -> Function:
 
 
 def _operator(name: str) -> Function:
-    """A linear operator on a periodic sequence, as its matrix."""
+    """Return the rule of a linear operator on periodic sequences: a product with the operator's matrix."""
     function = getattr(scipy.fftpack, name)
 
     def rule(x: Value, *args: Value, **options: Option) -> Value:

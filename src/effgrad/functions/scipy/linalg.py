@@ -1,7 +1,7 @@
-"""`scipy.linalg`: definitions by `numpy.linalg`, and primitives for triangular and banded systems and for LU.
+"""Rules for `scipy.linalg`: definitions by `numpy.linalg`, and primitives for triangular and banded systems and for LU.
 
-A derivative is that of the function as SciPy computes it, so where one triangle of a matrix is read, the derivative by
-the other is 0. Giles, An extended collection of matrix derivative results (2008).
+A derivative is that of the function as SciPy computes it: if SciPy reads one triangle of a matrix, the derivative by
+the other triangle is 0. Giles, An extended collection of matrix derivative results (2008).
 """
 
 import scipy.linalg
@@ -39,7 +39,7 @@ def _cholesky(a: Value, lower: bool = False) -> Value:
     return np.linalg.cholesky(a, upper=not lower)
 
 
-# Before SciPy 1.18, the other triangle keeps what was there.
+# Before SciPy 1.18, the other triangle of the result keeps the elements of the argument.
 KEEPS_OTHER_TRIANGLE = scipy.linalg.cho_factor(np.array([[2.0, 1.0], [1.0, 2.0]]))[0][1, 0] != 0
 
 
@@ -55,7 +55,7 @@ def _cho_solve(c_and_lower: Value, b: Value) -> Value:
 
 
 def _symmetric(a: Value, lower: bool) -> Value:
-    """The symmetric matrix of which one triangle is given."""
+    """The symmetric matrix with the lower or upper triangle of `a`."""
     return triangle(a, lower) + mT(triangle(a, lower, unit=True))
 
 
@@ -63,7 +63,7 @@ def _solve(a: Value, b: Value, lower: bool = False, assume_a: Value = None, tran
     if assume_a in ("upper triangular", "lower triangular"):
         return triangular(a, b, lower=assume_a.startswith("lower"), trans=int(transposed), unit=False)
     symmetric = assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
-    if symmetric and shape_of(a)[-1] > 1:  # of one number SciPy reads all
+    if symmetric and shape_of(a)[-1] > 1:  # SciPy reads all of a 1 by 1 matrix
         a = _symmetric(a, lower) if assume_a.startswith("sym") else hermitian(a, lower)
     elif assume_a == "diagonal":
         a = np.triu(np.tril(a))
@@ -77,7 +77,7 @@ def _inv(a: Value, *, assume_a: object = None, lower: bool = False) -> Value:
     return np.linalg.inv(a) if assume_a is None else _solve(a, np.eye(n), lower=lower, assume_a=assume_a)
 
 
-# LU factors, of a matrix whose rows are in the order of its pivots: that order is a constant.
+# LU factors. The order of the rows, which the pivots choose, is a constant.
 
 
 def _permutation(a: Value) -> Value:
@@ -114,8 +114,8 @@ def _pivots(a: Value) -> Value:
 
 
 def _factored(a: Value) -> tuple[Value, Value, Value]:
-    """The order of the rows, and the factors of the matrix in that order, with the shape of its smaller side."""
-    # `lu` says where the rows of L go: the inverse of the order of the rows.
+    """Return the order of the rows, and the factors of the rows in that order: (m, k) and (k, n) with k = min(m, n)."""
+    # `lu` says where the rows of L go, which is the inverse of the order of the rows.
     order = evaluated(np.argsort, evaluated(_permutation, a))
     a, k = a[order], min(shape_of(a))
     m, n = shape_of(a)
@@ -169,14 +169,15 @@ def _lu_solve(lu_and_piv: Value, b: Value, trans: int = 0) -> Value:
 
 
 def _discrete_lyapunov(a: Value, q: Value, method: Option = None) -> Value:
-    """The system for all elements of x = a x a' + q together."""
+    """Solve x = a x a^H + q as one linear system for all elements of x."""
     n = shape_of(a)[0]
     return np.reshape(np.linalg.solve(np.eye(n * n) - np.kron(a, conj(a)), np.ravel(q)), (n, n))
 
 
-# Riccati equations. From SciPy's answer, which counts as a constant, each of Newton's steps doubles the number of
-# derivatives that are right: Kleinman, On an iterative technique for Riccati equation computations (1968), and Hewer,
-# An iterative technique for the computation of the steady state gains for the discrete optimal regulator (1971).
+# Riccati equations. Newton's method starts at SciPy's solution, which counts as a constant, and each step doubles the
+# number of derivatives that are right: Kleinman, On an iterative technique for Riccati equation computations (1968),
+# and Hewer, An iterative technique for the computation of the steady state gains for the discrete optimal regulator
+# (1971).
 STEPS = 3
 
 
@@ -201,7 +202,7 @@ def _discrete_riccati(a: Value, b: Value, q: Value, r: Value) -> Value:
     return x
 
 
-# Decompositions by NumPy's, with the signs of the columns that SciPy's LAPACK driver gives.
+# Decompositions, by those of NumPy. Eigenvectors of Hermitian matrices get the signs of SciPy's LAPACK driver.
 
 
 def _eigh(
@@ -220,7 +221,7 @@ def _eigh(
         vectors = triangular(conj(factor), vectors, lower=True, trans=1, unit=False)
 
     def phases(vectors: Value, a: Value, *b: object) -> Value:
-        """The signs, or phases, that SciPy's LAPACK driver gives the columns."""
+        """The signs, or phases, that turn the columns into those of SciPy's LAPACK driver."""
         along = np.sum(np.conj(vectors) * scipy.linalg.eigh(a, *b, lower=lower)[1], axis=-2)
         return np.where(along == 0, 1.0, along / np.where(along == 0, 1.0, np.abs(along)))
 
@@ -245,7 +246,7 @@ def _eigvals(a: Value, b: Value = None) -> Value:
 
 
 def _eigvals_beside_infinity(a: Value, b: Value) -> Value:
-    """The eigenvalues of a pencil with a singular `b`, by a shift that is none of them; infinite ones are constant."""
+    """The eigenvalues of a pencil with a singular `b`, by a shift that is no eigenvalue; infinite ones are constant."""
     values = evaluated(scipy.linalg.eigvals, a, b)
     finite = np.isfinite(values)
     shift = evaluated(lambda v: 1.0 + 2.0 * np.max(np.abs(v[np.isfinite(v)]), initial=0.0), values)
@@ -255,7 +256,7 @@ def _eigvals_beside_infinity(a: Value, b: Value) -> Value:
 
 
 def _order_like(wanted: Value, found: Value) -> Value:
-    """The places at which numbers near to those wanted are found, each once."""
+    """For each wanted number, the index of the nearest number found; no index is used twice."""
     left = list(range(len(found)))
     return np.array([left.pop(int(np.argmin(np.abs(number - found[left])))) for number in np.nan_to_num(wanted)])
 
@@ -276,7 +277,7 @@ def _qr(a: Value, mode: str = "full", pivoting: bool = False) -> Value:
         reflectors, tau = np.linalg.qr(a, mode="raw")
         parts: tuple[Value, ...] = ((mT(reflectors), tau), np.triu(mT(reflectors)[..., : min(m, n), :]))
     elif mode == "r":
-        # Of the full shape, like SciPy's.
+        # SciPy's factor has the full shape.
         r = np.linalg.qr(a, mode="r")
         rest = np.zeros((*shape_of(a)[:-2], max(m - n, 0), n))
         parts = (np.concatenate([r, rest], axis=-2),)
@@ -308,7 +309,8 @@ def _polar(a: Value, side: str = "right") -> Value:
 def _norm(a: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:
     if ord not in (None, 2) or axis is not None or keepdims or ndim_of(a) != 1:
         return np.linalg.norm(a, ord, axis, keepdims)
-    # BLAS has the norm of a vector without underflow or overflow; so has it, and its derivative, a vector near 1.
+    # BLAS computes the norm of a vector without underflow or overflow. So the vector is scaled by a power of 2 to a
+    # size near 1, where neither the norm nor its derivative underflows or overflows.
     top = np.max(np.abs(plain(a)), initial=0.0)
     size = np.exp2(np.floor(np.log2(np.where((top > 0) & (top < np.inf), top, 1.0))))
     return size * np.linalg.norm(a / size)

@@ -1,14 +1,14 @@
-"""`scipy.linalg`: functions of matrices, and the Sylvester equations that their derivatives solve.
+"""Rules for `scipy.linalg`: functions of matrices, and the Sylvester equations that their derivatives solve.
 
 The derivative of an entire function of a matrix is a block of the function of a larger matrix, f([[A, E], [0, A]]) =
 [[f(A), L(A, E)], [0, f(A)]]: Mathias, A chain rule for matrix functions and applications (1996).
 
-A function with a branch cut would see that larger matrix on the other side of the cut, so its derivative follows from
-the result that was computed: Y dY + dY Y = dA for Y = sqrtm(A), and N dS + dS N = dA - S dA S with N = A S for
+A function with a branch cut could take that larger matrix to be on the other side of the cut. So its derivative is
+computed from the result: Y dY + dY Y = dA for Y = sqrtm(A), and N dS + dS N = dA - S dA S with N = A S for
 S = signm(A). The unitary factor Q of A = Q H has dQ = Q X with H X + X H = Q^H dA - dA^H Q: Higham, Functions of
-matrices (2008), chapter 8. The logarithm has the derivatives of square roots, taken until the root is near the
-identity, and there that of its Pade approximant: Al-Mohy, Higham and Relton, Computing the Frechet derivative of the
-matrix logarithm and estimating the condition number (2013).
+matrices (2008), chapter 8. The derivative of the logarithm is taken through square roots until the root is near the
+identity, and there it is the derivative of a Pade approximant: Al-Mohy, Higham and Relton, Computing the Frechet
+derivative of the matrix logarithm and estimating the condition number (2013).
 """
 
 import scipy.linalg
@@ -27,7 +27,8 @@ from effgrad.vocabulary import Cotangent, Function, Value
 
 
 def _sylvester_value(a: Value, b: Value, q: Value) -> Value:
-    # SciPy takes real Schur forms of real matrices, whose blocks LAPACK's complex solver does not expect.
+    # All three get one dtype: SciPy computes real Schur forms of real matrices, which have 2 by 2 blocks, and LAPACK's
+    # complex solver does not expect these.
     a, b = (np.asarray(x).astype(np.result_type(a, b, q), copy=False) for x in (a, b))
     if max(map(np.ndim, (a, b, q))) == 2:
         return scipy.linalg.solve_sylvester(a, b, q)
@@ -40,7 +41,7 @@ def _sylvester_value(a: Value, b: Value, q: Value) -> Value:
 
 
 def _gap(a: Value, b: Value) -> Value:
-    """Whether the equation has one solution: 1 if no eigenvalue of `a` is that of `-b`, but for rounding, else NaN."""
+    """Return 1 if the equation has one solution, else NaN: `a` and `-b` must have no common eigenvalue, to rounding."""
     first, second = np.linalg.eigvals(a)[..., :, None], np.linalg.eigvals(b)[..., None, :]
     size = np.max(np.abs(first), axis=(-2, -1), initial=0.0) + np.max(np.abs(second), axis=(-2, -1), initial=0.0)
     least = np.min(np.abs(first + second), axis=(-2, -1), initial=np.inf)
@@ -48,11 +49,11 @@ def _gap(a: Value, b: Value) -> Value:
 
 
 def _moved(a: Value, b: Value, q: Value) -> Value:
-    """The solution that a derivative of an equation asks for: NaN where rounding alone chooses one."""
+    """The solution of a Sylvester equation in a derivative; it is NaN where rounding alone would choose a solution."""
     return sylvester(a, b, q) * evaluated(_gap, a, b)
 
 
-# Eigenvalues that are smaller than this, relative to the largest, are zero and rounding.
+# Eigenvalues smaller than this, relative to the largest, count as 0 with a rounding error.
 SINGULAR = 1e-13
 sylvester: Primitive = general(
     _sylvester_value,
@@ -70,7 +71,7 @@ sylvester: Primitive = general(
 )
 
 
-# The unitary factor Q of a = Q h, with h Hermitian; of a wide matrix, its rows are orthonormal.
+# The unitary factor Q of a = Q h, with h Hermitian. The factor of a wide matrix has orthonormal rows.
 
 
 def _factor_change(t: Value, y: Value, a: Value) -> Value:
@@ -81,14 +82,14 @@ def _factor_change(t: Value, y: Value, a: Value) -> Value:
 
 
 def _one_lost(size: Value) -> Value:
-    """1 where a Hermitian matrix has lost one rank at most, else NaN: the factor of the others is one of many."""
+    """Return 1 where a Hermitian factor has at most one eigenvalue 0, else NaN: then Q is one of many."""
     values = np.linalg.eigvalsh(size)
     lost = np.sum(values <= SINGULAR * np.max(values, axis=-1, initial=0.0)[..., None], axis=-1)
     return np.where(lost > 1, np.nan, 1.0)[..., None, None]
 
 
 def _factor_pull(g: Cotangent, y: Value, a: Value) -> Value:
-    """The same map: it is its own adjoint."""
+    """The cotangent map, which is the tangent map: that map is its own adjoint."""
     return conj(_factor_change(conj(g), y, a))
 
 
@@ -105,16 +106,16 @@ _tall_factor = general(_unitary_value, jvp=_factor_change, vjp=_factor_pull, nam
 
 
 def unitary_factor(a: Value) -> Value:
-    """The factor of the polar decomposition, also where singular values are equal, but for 0."""
+    """The unitary factor of the polar decomposition; it has a derivative also at equal singular values other than 0."""
     wide = shape_of(a)[-2] < shape_of(a)[-1]
     return adjoint(_tall_factor(adjoint(a))) if wide else _tall_factor(a)
 
 
-# Entire functions, and tangents, whose poles are no cuts.
+# Entire functions, and tan and tanh, which have poles but no branch cuts.
 
 
 def _frechet(function: Primitive, a: Value, direction: object) -> Value:
-    """The derivative of a function of matrices along a direction, whose size is taken out before."""
+    """The derivative of a function of matrices along a direction, which is scaled to size 1 before and back after."""
     size = np.max(np.abs(plain(direction)), initial=0.0)
     size = np.where(size == 0, 1.0, size)
     n = shape_of(a)[-1]
@@ -137,7 +138,7 @@ ENTIRE = {
 }
 
 
-# Functions with a cut.
+# Functions with a branch cut.
 
 
 sqrtm = general(
@@ -159,7 +160,7 @@ def _signm_pull(g: Cotangent, y: Value, a: Value) -> Value:
 
 
 signm = general(scipy.linalg.signm, jvp=_signm_change, vjp=_signm_pull)
-# The Pade approximant of log(I + Z) of order 8 is the quadrature of Gauss and Legendre of Z (I + s Z)^-1 over [0, 1].
+# The Pade approximant of log(I + Z) of order 8 is the Gauss-Legendre quadrature of Z (I + s Z)^-1 over [0, 1].
 POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(8))
 NEAR, MOST_ROOTS = 0.25, 100
 
@@ -205,7 +206,10 @@ def _is_real_power(a: Value, t: Value) -> bool:
 
 
 def _funm(A: Value, func: Function, disp: object = True) -> Value:
-    """By eigenvectors: a derivative is NaN where eigenvalues meet and it depends on more than `func` has told."""
+    """A function of a matrix by its eigenvectors.
+
+    Where eigenvalues are equal and the values of `func` do not determine the derivative, it is NaN.
+    """
     require(bool(disp), "linalg.funm", "disp=True")
     w, v = np.linalg.eig(A)
     result = np.matmul(v * func(w)[..., None, :], np.linalg.inv(v))
@@ -222,7 +226,7 @@ def _expm_frechet(A: Value, E: object, compute_expm: bool = True) -> Value:
 
 
 def _of_matrix(primitive: Primitive) -> Function:
-    return lambda A: primitive(np.atleast_2d(A))  # of a number, SciPy takes the matrix of one
+    return lambda A: primitive(np.atleast_2d(A))  # SciPy takes a number as a 1 by 1 matrix
 
 
 RULES = {

@@ -1,8 +1,8 @@
-"""The functions of SciPy without a rule of ours, by name: why they need none, or have none."""
+"""The names of the functions of SciPy without a rule of ours, and why each needs none or has none."""
 
 from effgrad.arrays.value import REASONS
 
-# Differentiable by SciPy's own code; the coverage tests have a case for each.
+# Functions whose derivative is that of SciPy's own Python code; the coverage tests have a case for each.
 WRITTEN_IN_NUMPY = {
     "special": "assoc_laguerre jvp yvp ivp kvp h1vp h2vp",
     "linalg": "diagsvd fiedler khatri_rao",
@@ -31,7 +31,7 @@ WRITTEN_IN_NUMPY = {
     "sparse.linalg": "aslinearoperator expm_multiply lobpcg lsmr lsqr matrix_power onenormest",
     "integrate": "cumulative_trapezoid dblquad fixed_quad romb simpson tplquad trapezoid",
 }
-# Functions of no number that a derivative could be taken by, or constant in steps.
+# Functions without an argument that could be differentiated, or with piecewise constant results.
 CONSTANTS = {
     "special": {"made from integers": """stirling2 euler bernoulli factorial2 factorialk ai_zeros
         bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros fresnelc_zeros
@@ -54,7 +54,7 @@ CONSTANTS = {
         safely_cast_index_arrays"""},
     "sparse.linalg": {"": "is_sptriangular spbandwidth use_solver"},
 }
-# Why others have no rule, where there is more to say than that nobody has written one.
+# Functions without a rule, by the reason, if there is more to say than that nobody has written one.
 NO_RULE = {
     "special": {
         "makes a polynomial object: use eval_ and the name": """chebyc chebys chebyt chebyu gegenbauer genlaguerre
@@ -115,7 +115,7 @@ NO_RULE = {
         "the result is dense; use scipy.linalg.expm of A.toarray()": "expm funm_multiply_krylov",
     },
 }  # fmt: skip
-# Results and descriptions of problems, which hold numbers and compute nothing.
+# Classes of results and of descriptions of problems, which hold numbers and compute nothing.
 ASIDE = "errstate OptimizeResult RootResults Bounds LinearConstraint NonlinearConstraint SuperLU sparray spmatrix"
 # Distributions whose density SciPy computes with functions that have no rule.
 ROUGH = """genhyperbolic geninvgauss ksone kstwo kstwobign landau levy_stable ncf nct pearson3

@@ -1,7 +1,8 @@
-"""`scipy.linalg.schur`: A = Z T Z^H with T triangular, which is smooth where the eigenvalues are distinct, else NaN.
+"""The rule of `scipy.linalg.schur`: A = Z T Z^H with T triangular. Its derivative is NaN where eigenvalues are equal.
 
-With dZ = Z X, X skew-Hermitian and M = Z^H dA Z, the part of X T - T X below the diagonal is that of M, and the part of
-X below the diagonal is all that it depends on; the rest is dT. LAPACK's choice of phases counts as fixed.
+Let dZ = Z X with X skew-Hermitian, and M = Z^H dA Z. Below the diagonal, X T - T X equals M and depends only on the
+part of X below the diagonal, so a linear system gives X. On and above the diagonal, dT = M - X T + T X. LAPACK's choice
+of phases counts as a constant.
 """
 
 from typing import Any
@@ -24,7 +25,7 @@ def _value(a: Value, output: str) -> Value:
 
 
 def _system(t: Value) -> Value:
-    """The matrix of X -> X T - T X on the elements below the diagonal."""
+    """The matrix of the linear map X -> X T - T X on the elements below the diagonal."""
     n = shape_of(t)[-1]
     rows, columns = np.tril_indices(n, -1)
     same_row, same_column = rows[:, None] == rows, columns[:, None] == columns
@@ -32,24 +33,24 @@ def _system(t: Value) -> Value:
 
 
 def _below(elements: Value, n: int) -> Value:
-    """A matrix with some elements below the diagonal."""
+    """The n by n matrix with the given elements below the diagonal and zeros elsewhere."""
     place = np.zeros((n, n), int)
     place[np.tril_indices(n, -1)] = np.arange(n * (n - 1) // 2)
     return np.tril(elements[place], -1) if n > 1 else np.zeros((n, n))
 
 
 def _solved(system: Value, right: Value, t: Value) -> Value:
-    """The solution, NaN where eigenvalues are equal: there the vectors depend on LAPACK's choice."""
+    """The solution of the system; it is NaN where eigenvalues are equal, because LAPACK chooses the vectors there."""
     if shape_of(t)[-1] < 2:
         return right
     singular = evaluated(_has_equal, t)
-    # Without a series, what the derivative is beside such a point is not known either.
+    # The primitive has no Laurent series, so the limit of the derivative at such a point is not known either.
     solved = np.linalg.solve(np.where(singular, np.eye(shape_of(right)[0]), system), right)
     return solved * np.where(singular, np.nan, 1.0)
 
 
 def _has_equal(t: Value) -> Value:
-    """Whether eigenvalues of a triangular matrix are equal to the rounding of its elements."""
+    """Whether two eigenvalues of a triangular matrix differ by no more than the rounding of its elements."""
     w = np.diagonal(t)
     return np.any(np.abs(w[:, None] - w) + np.diag(np.full(len(w), np.inf)) <= rounding_of(np.ravel(t)))
 

@@ -1,4 +1,4 @@
-"""`scipy.linalg`: matrices made of vectors and of matrices."""
+"""Rules for `scipy.linalg`: matrices made of vectors or of blocks, and systems of Toeplitz and circulant matrices."""
 
 
 from effgrad.arrays.layout import ndim_of, shape_of

@@ -1,4 +1,4 @@
-"""The parts that the tables of rules share."""
+"""Helpers that the tables of rules share: kinds of rules, refusals of calls, and the matching of arguments."""
 
 import functools
 import inspect
@@ -16,19 +16,19 @@ from effgrad.vocabulary import Function, Option, Reached, Value
 
 
 def require(holds: bool, name: str, what: str) -> None:
-    """Refuse a form of a function that its rule does not cover."""
+    """Refuse a call that the rule of a function does not cover; `what` says which calls it covers."""
     if not holds:
         raise NoRule(f"scipy.{name} has a derivative rule for {what}")
 
 
 def reals(name: str, *values: Value) -> None:
-    """Refuse complex arguments where SciPy takes their real parts or has another formula."""
+    """Refuse complex arguments, for a function where SciPy takes their real parts or has another formula."""
     for value in values:
         require_real(value, f"scipy.{name}")
 
 
 def constant(function: Function) -> Function:
-    """The rule of a function whose result no derivative goes through: of a staged program, it is the example's."""
+    """Return the rule of a function with a constant result; a staged program computes it for its example, guarded."""
 
     def rule(*args: Value, **kwargs: Option) -> Value:
         return function(*map(_settled, args), **{key: _settled(value) for key, value in kwargs.items()})
@@ -45,44 +45,50 @@ def _settled(value: Value) -> Value:
 
 
 def along(matrix: Value, x: Value, axis: int) -> Value:
-    """A matrix applied along an axis."""
+    """Apply a matrix along an axis."""
     return np.moveaxis(np.tensordot(matrix, x, axes=(1, axis)), 0, axis)
 
 
 def by_matrix(function: Function, x: Value, axis: int) -> Value:
-    """A function that is linear in the rows of a matrix, applied along an axis: a product with its own matrix."""
+    """Apply a linear function along an axis of `x`, by its matrix; `function` itself acts along the first axis."""
     kind = dtype_of(x)
     return along(function(np.eye(shape_of(x)[axis], dtype=kind if kind.kind in "fc" else float)), x, axis)
 
 
 class Running(NamedTuple):
-    """The value of a compiled function, and the derivative of a definition that is a library's Python."""
+    """A rule with the value of a compiled function, and the derivative of a definition that is a library's Python."""
 
     original: Function
     definition: Any
 
 
 class Calling(NamedTuple):
-    """A rule of a function that calls one of the user's, which may bring traced values with it."""
+    """A rule that replaces its function inside derivatives, whether or not the arguments are traced.
+
+    Most of these functions call a function of the user's, which may close over traced values.
+    """
 
     rule: Function
 
 
 class Items(NamedTuple):
-    """A rule of all the functions that an object has by its items."""
+    """One rule for all functions that are the items of an object."""
 
     rule: Function
 
 
 class Method(NamedTuple):
-    """A rule of a method, and whether the object that the method belongs to holds traced values."""
+    """A rule of a method; `holds` says whether the object that the method belongs to holds traced values."""
 
     rule: Function
     holds: Any
 
 
 def over_batches(definition: Function, *ndims: int) -> Value:
-    """A definition for arrays of so many axes each (-1: one or two), of batches of them."""
+    """Extend a definition to batches of arrays.
+
+    The number of axes that the definition expects of each array is in `ndims`, -1 for one or two.
+    """
 
     def rule(*args: Value, **named: Option) -> Value:
         bound = inspect.signature(definition).bind(*args, **named).arguments
@@ -106,7 +112,7 @@ def over_batches(definition: Function, *ndims: int) -> Value:
     return functools.update_wrapper(rule, definition)
 
 
-# Arguments that change how a result is computed and not which one.
+# Arguments that change how a result is computed and not the result.
 HARMLESS = frozenset((
     "overwrite_a", "overwrite_b", "overwrite_ab", "overwrite_x", "overwrite_data", "check_finite", "workers", "lwork",
     "lapack_driver", "driver", "plan", "balanced", "assume_sorted", "cache_size", "homogeneous_rounding",
@@ -114,7 +120,7 @@ HARMLESS = frozenset((
 
 
 def by_name(original: Callable[..., object], rule: Function, title: str) -> Value:
-    """A rule that is called as `original` is: by the same names, and refusing what it does not declare."""
+    """Return a rule that takes arguments by the names of `original`, and refuses those that `rule` does not declare."""
     try:
         names, own = inspect.signature(original), inspect.signature(rule).parameters
     except ValueError:
@@ -141,7 +147,7 @@ def by_name(original: Callable[..., object], rule: Function, title: str) -> Valu
 
 
 def _undeclared(title: str, parameter: inspect.Parameter, value: Value) -> None:
-    """Refuse an argument of which a rule knows nothing, unless it is the default or without influence."""
+    """Refuse an argument that a rule does not declare, unless it is the default or cannot change the result."""
     name = parameter.name
     if name in HARMLESS and not traced_inside(value):
         return
@@ -154,7 +160,7 @@ def _equal(value: Value, default: Value) -> bool:
 
 
 def rules_of(owner: type, definitions: dict[str, Value]) -> list[Reached]:
-    """The rules of functions by their definitions: called by the same names, with the same values and errors."""
+    """Return rules for functions by their definitions; values, errors and names of arguments are the functions' own."""
     module = owner.__name__
 
     def rule(name: str, definition: Function) -> Value:
