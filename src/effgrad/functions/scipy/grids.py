@@ -1,4 +1,4 @@
-"""`scipy.interpolate.RegularGridInterpolator`: tables on a grid, in the point, in the values and in the grid."""
+"""Rules for `scipy.interpolate.RegularGridInterpolator`, differentiable in the point, in the values and in the grid."""
 
 import copy
 import functools
@@ -17,7 +17,7 @@ from effgrad.vocabulary import Option, Reached, Value
 
 
 def _grid(self: Value, xi: Value, method: Option = None, *, nu: Value = None) -> Value:
-    """A table on a grid: by the corners of a cell, or by splines along each axis."""
+    """Interpolate a table on a grid by the corners of a cell, or by splines along each axis."""
     method = self.method if method is None else method
     known = method in ("linear", "nearest", "slinear", "cubic", "quintic", "pchip")
     require(known and nu is None, "interpolate.RegularGridInterpolator", "every method but 'splinef2d', without nu")
@@ -61,7 +61,7 @@ def _by_corners(grid: Value, values: Value, points: Value, method: str) -> Value
 
 
 def _by_splines(grid: Value, values: Value, points: Value, k: int) -> Value:
-    """The product of the splines along each axis, by the weight of each element of the table at each point."""
+    """Interpolate by the tensor product of splines along each axis: the table's elements are weighted at each point."""
     count = shape_of(points)[0]
     result = np.broadcast_to(values, (count, *shape_of(values)))
     for d, knots in enumerate(grid):
@@ -74,7 +74,7 @@ def _by_splines(grid: Value, values: Value, points: Value, k: int) -> Value:
 
 
 def _by_pchip(grid: Value, values: Value, points: Value) -> Value:
-    """SciPy's order: along the last axis first, and then for each point along the others."""
+    """Interpolate in SciPy's order: along the last axis first, and then for each point along the other axes."""
     results = []
     for place in range(shape_of(points)[0]):
         table = values
@@ -87,7 +87,7 @@ def _by_pchip(grid: Value, values: Value, points: Value) -> Value:
 
 
 def _grid_table(self: Value, points: Value, values: Value, *args: Value, **options: Option) -> None:
-    """A table with traced values or grid: SciPy's plain one, and what it holds."""
+    """The rule of `__init__`: call SciPy's own with plain values, and set the traced grid and values."""
     outside(lambda: _plain_table(self, plain_points(tuple(points)), example(values), *args, **options))
     self._twin = copy.copy(self)
     grid = tuple(np.asarray(knots) for knots in points)
@@ -103,7 +103,7 @@ def _grid_value(self: Value, *args: Value, **options: Option) -> Value:
 
 
 def _grid_call(self: Value, xi: Value, *args: Value, **options: Option) -> Value:
-    """The table at points, which a batch and later calls of a compiled program keep within the bounds as SciPy does."""
+    """The rule of a call. It checks the bounds for batches and later calls of a compiled program, as SciPy would."""
     grid = array_of(self, "grid")
     xi = _points(xi, len(grid))
     if self.bounds_error and any(isinstance(plain(leaf), Tracer) for leaf in (xi, *grid)):
@@ -118,7 +118,7 @@ _plain_grid, _plain_table = RegularGridInterpolator.__call__, RegularGridInterpo
 
 
 def _points(points: Value, ndim: Value = None) -> Value:
-    """Coordinates of points as one array whose last axis counts them: SciPy's, which is compiled, in NumPy."""
+    """Return points as one array whose last axis is the coordinates; SciPy's own function for this is compiled."""
     if type(points) is tuple:
         return np.stack(np.broadcast_arrays(*points), axis=-1)
     points = np.asarray(points)

@@ -11,7 +11,7 @@ from effgrad.vocabulary import Function, Option, Reached, Value
 
 
 def evaluated(self: Value) -> Value:
-    """The object that holds an interpolant's arrays and evaluates it; from SciPy 1.18.1 on, it is one inside."""
+    """The object that holds an interpolant's arrays and evaluates it; from SciPy 1.18.1 on, the public one holds it."""
     inner = getattr(self, "_delegate_to", None)
     return self if inner is None else inner
 
@@ -22,20 +22,20 @@ def array_of(self: Value, name: str) -> Value:
 
 
 def hold(self: Value, name: str, value: Value) -> None:
-    """Give an interpolant an array, traced as it may be."""
+    """Set an array of an interpolant, which may be traced."""
     self = evaluated(self)
     setattr(self, f"_{name}" if hasattr(self, f"_{name}") else name, value)
 
 
 def keep(self: Value, **arrays: Option) -> None:
-    """Give an interpolant with plain arrays the traced ones that they are the values of."""
+    """Replace plain arrays of an interpolant by the traced arrays that they are the values of."""
     for name, array in arrays.items():
         if isinstance(array, Tracer):
             hold(self, name, with_value(array, array_of(self, name)))
 
 
 def _plain_twin(self: Value) -> Value:
-    """The interpolant with the plain values of its arrays."""
+    """A copy of the interpolant with the plain values of its arrays."""
     twin = copy.copy(self)
     for name in ("_x", "_t", "_c", "x", "t", "c"):
         if isinstance(vars_of(self).get(name), Tracer):
@@ -44,7 +44,7 @@ def _plain_twin(self: Value) -> Value:
 
 
 def plain_points(tree: Value) -> Value:
-    """Return points and values for a constructor of SciPy: of a batch the first member, if all are finite."""
+    """Return plain points and values for a constructor of SciPy. A batch gives its first member, if all are finite."""
     if isinstance(tree, list | tuple):
         return type(tree)([plain_points(item) for item in tree])
     value = plain_tree(tree)
@@ -63,13 +63,13 @@ def is_somewhere(condition: Value) -> bool:
 
 
 def require_increasing(x: Value) -> None:
-    """Raise SciPy's error for a member of a batch whose points do not increase."""
+    """Raise SciPy's error for a batch if the points of one of its members do not increase."""
     if type(plain(x)) is Batched and is_somewhere(~(np.diff(plain(x)) > 0)):
         raise ValueError("`x` must be strictly increasing sequence.")
 
 
 def vars_of(self: Value) -> dict[str, Value]:
-    """The attributes of an object, those in slots too."""
+    """The attributes of an object, including those in slots."""
     slots = [name for kind in type(self).__mro__ for name in getattr(kind, "__slots__", ())]
     return {**{name: getattr(self, name) for name in slots if hasattr(self, name)}, **getattr(self, "__dict__", {})}
 
@@ -83,7 +83,10 @@ def holds_arrays(self: Value) -> bool:
 
 
 def reached_calls(owner: type, rule: Function, public: type, name: str = "__call__") -> list[Reached]:
-    """The rule of an interpolant's call, and of that of the public class, where it is another: the value is SciPy's."""
+    """Return the rule of a method for the class that evaluates and for the public class, if both have the method.
+
+    The value is SciPy's, and the derivative is that of `rule`.
+    """
     original = vars(owner)[name]
 
     def value(self: Value, *args: Value, **options: Option) -> Value:

@@ -1,7 +1,7 @@
-"""`scipy.interpolate`: interpolants, in the point, in the values and in the knots.
+"""Rules for `scipy.interpolate`: interpolants, differentiable in the point, in the values and in the knots.
 
-An interpolant holds SciPy's coefficients as values, with the derivatives of their definition
-(`effgrad.functions.scipy.splines`), and is called in the same way.
+The coefficients that an interpolant holds have SciPy's values and the derivatives of their definition
+(`effgrad.functions.scipy.splines`). So has the result of calling the interpolant.
 """
 
 import copy
@@ -44,13 +44,13 @@ from effgrad.functions.scipy.tables import Method, reals, require, rules_of, tra
 from effgrad.primitives.given import outside
 from effgrad.vocabulary import Function, Option, Reached, Value
 
-# From SciPy 1.18 on, the public classes hand their calls to others.
+# From SciPy 1.18 on, the public classes delegate their calls to these.
 EVALUATED_SPLINE = getattr(_bsplines, "_BSpline", BSpline)
 EVALUATED_POLYNOMIAL = getattr(_interpolate, "_PPoly", PPoly)
 
 
 def _in_place(result: Value, axis: int, ndim: int) -> Value:
-    """The axes of the point in the place of the axis of interpolation."""
+    """Move the point's axes, which are the first `ndim`, to the place of the axis of interpolation."""
     order = list(range(ndim_of(result)))
     return np.transpose(result, order[ndim : ndim + axis] + order[:ndim] + order[ndim + axis :])
 
@@ -87,7 +87,7 @@ def _spline_integral(self: Value, a: Value, b: Value, extrapolate: Option = None
 
 
 def _integral_between(t: Value, c: Value, k: int, ends: Value, extrapolate: bool) -> Value:
-    """An integral of a spline; one that is not continued is 0 beyond its knots."""
+    """The integral of a spline between two ends; beyond its knots, a spline that does not extrapolate is 0."""
     inner = ends if extrapolate else [np.clip(end, t[k], t[shape_of(t)[0] - k - 1]) for end in ends]
     low, high = (splines.integral_of_spline(t, c, k, np.asarray(end)) for end in inner)
     return high - low
@@ -115,7 +115,7 @@ def _splev(x: Value, tck: Value, der: int = 0, ext: int = 0) -> Value:
 splev, splint = (rule for *_, rule in rules_of(scipy.interpolate, {"splev": _splev, "splint": _splint}))
 
 
-# Derivatives and integrals of interpolants, which are interpolants.
+# Derivatives and antiderivatives of interpolants, which are interpolants themselves.
 
 
 def _derivative(self: Value, nu: int = 1) -> Value:
@@ -127,7 +127,7 @@ def _antiderivative(self: Value, nu: int = 1) -> Value:
 
 
 def _other_order(self: Value, name: str, nu: int) -> Value:
-    """SciPy's derivative or integral of an interpolant, with traced knots and coefficients."""
+    """Return SciPy's derivative or antiderivative of an interpolant, with traced knots and coefficients."""
     result = copy.copy(outside(lambda: getattr(_example_of(self), name)(nu)))
     order, c = nu if name == "derivative" else -nu, array_of(self, "c")
     if not isinstance(evaluated(self), EVALUATED_SPLINE):
@@ -141,13 +141,13 @@ def _other_order(self: Value, name: str, nu: int) -> Value:
     for more in range(-order):
         t, c = splines.antiderivative_of_spline(t, c, k + more)
     t, c = splines.derivative_of_spline(t, c, k, order) if order > 0 else (t, c)
-    unread = shape_of(t)[0] - shape_of(c)[0]  # rows of coefficients, which SciPy adds
+    unread = shape_of(t)[0] - shape_of(c)[0]  # rows of coefficients that SciPy adds
     keep(result, t=t, c=np.concatenate([c] + [0.0 * c[-1:] if order > 0 else c[-1:]] * unread))
     return result
 
 
 def _example_of(self: Value) -> Value:
-    """The interpolant with the numbers of its arrays; of a staged program, those of the example."""
+    """A copy of the interpolant with plain arrays, which in a staged program are those of the example."""
     twin, inner = copy.copy(self), getattr(self, "_delegate_to", None)
     if inner is not None:
         twin._delegate_to = _example_of(inner)
@@ -161,7 +161,7 @@ def _example_of(self: Value) -> Value:
 
 
 def _fitted(kind: Option, coefficients: Value) -> Function:
-    """The rule of `__init__`: SciPy's own, and the definition of the coefficients."""
+    """Return the rule of `__init__`: call SciPy's own with plain values, and set the traced coefficients."""
     original = kind.__init__
 
     def rule(self: Value, x: Value, y: Value, *args: Value, **options: Option) -> None:
@@ -213,7 +213,7 @@ def _make_interp_spline(
 
 
 def spline_of(plain_spline: object, t: Value, c: Value) -> Value:
-    """The spline with traced knots and coefficients in the place of plain ones."""
+    """Return a copy of a plain spline with traced knots and coefficients."""
     result = copy.copy(plain_spline)
     keep(result, t=t, c=c)
     return result
@@ -265,7 +265,7 @@ def _interp1d(
         _keep_points(self, x)
     if hasattr(self, "_spline"):
         self._spline = _make_interp_spline(self.x, self._y, self._spline.k)
-    if isinstance(fill_value, str):  # the last value of the values continues steps
+    if isinstance(fill_value, str):  # "extrapolate" continues steps by the value at the end
         ends = {"previous": ("_fill_value_above", -1), "next": ("_fill_value_below", 0)}
         if kind in ends:
             setattr(self, ends[kind][0], self._y[ends[kind][1]])
@@ -278,7 +278,7 @@ def _interp1d(
 
 
 def _keep_points(self: Value, x: Value) -> None:
-    """Put traced points in the place of plain ones, and the ends of the steps that SciPy computes from them."""
+    """Replace plain points by traced ones, and so the ends of the steps that SciPy has computed from the points."""
     self.x = x
     if hasattr(self, "x_bds"):
         self.x_bds = x[1:] / 2.0 + x[:-1] / 2.0
@@ -298,7 +298,7 @@ def _table(self: Value, x: Value) -> Value:
 _table.runs_python = True  # type: ignore[attr-defined]
 
 
-# Whether SciPy weighs the values at both ends.
+# Whether SciPy's linear interpolation is a weighted sum of the values at both ends of a piece.
 _OF_WEIGHTS = NumpyVersion(scipy.__version__) >= "1.18.0"
 
 
@@ -307,7 +307,7 @@ def _linear_table(self: Value, x: Value) -> Value:
     piece = splines.piece_of(x, self.x)
     low, high = splines.elements(self.x, piece), splines.elements(self.x, piece + 1)
     below, above = splines.elements(self._y, piece), splines.elements(self._y, piece + 1)
-    if _OF_WEIGHTS:  # in SciPy's order, to its last digit
+    if _OF_WEIGHTS:  # in SciPy's order of operations, to the last digit
         return ((x - low) / (high - low))[:, None] * above + ((high - x) / (high - low))[:, None] * below
     return (above - below) / (high - low)[:, None] * (x - low)[:, None] + below
 

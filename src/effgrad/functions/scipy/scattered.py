@@ -1,8 +1,9 @@
-"""`scipy.interpolate` of scattered points: radial basis functions, and interpolation on triangles.
+"""Rules for `scipy.interpolate` of scattered points: radial basis functions, and interpolation on triangles.
 
-An interpolant is SciPy's, made of plain values, and keeps beside them the traced ones that it was given. Which simplex
-or which neighbours a point has is a constant; the rest is the definition. Fasshauer, Meshfree approximation methods
-with MATLAB (2007), chapter 6, for radial basis functions with polynomials.
+An interpolant is SciPy's object, made of plain values, and also keeps the traced arguments of its constructor, as
+`given`. Which simplex a point is in, and which neighbours it has, are constants; the derivative is that of the
+definition. Fasshauer, Meshfree approximation methods with MATLAB (2007), chapter 6, for radial basis functions with
+polynomials.
 """
 
 import copy
@@ -28,10 +29,10 @@ FREE = frozenset(("values", "fill", "smoothing", "epsilon"))
 
 
 def _keeping(owner: Any, *names: str) -> Reached:
-    """The constructor of a plain interpolant, which keeps its first arguments by the names that they have here.
+    """Return the rule of an interpolant's constructor; `names` are our names of its first arguments, kept in `given`.
 
-    SciPy's own has the values of an example, or of the first member of a batch; points that choose the simplices are
-    the same in all members and in all calls of a compiled program.
+    SciPy's constructor gets the values of the example of a staged program, or of the first member of a batch. Points
+    that choose the simplices have to be the same in all members and in all calls of a compiled program.
     """
     original, own = vars(owner)["__init__"], list(inspect.signature(owner.__init__).parameters)[1:]
     kept = dict(zip(own, names, strict=False))
@@ -49,7 +50,7 @@ def _keeping(owner: Any, *names: str) -> Reached:
             require(key in kept or not traced_inside(value), f"interpolate.{owner.__name__}", f"a constant {key}")
         self.given = {name: given[key] for key, name in kept.items() if given.get(key) is not None}
 
-    return owner, "__init__", Calling(init)  # always: compiled code makes triangles of plain arrays alone
+    return owner, "__init__", Calling(init)  # also for plain arguments: compiled code triangulates plain arrays only
 
 
 def _holds(self: Value) -> bool:
@@ -68,7 +69,7 @@ def _points_of(args: Value) -> Value:
     return np.stack(np.broadcast_arrays(*map(np.asarray, coordinates)), axis=-1)
 
 
-# Radial basis functions, of the square of the distance.
+# Radial basis functions, as functions of the square of the distance.
 
 
 def _thin_plate(square: Value) -> Value:
@@ -121,7 +122,7 @@ def _rbf(self: Value, x: Value) -> Value:
     return np.reshape(np.concatenate(rows), shape)
 
 
-# Triangles, and the nearest point.
+# Interpolation on triangles, and by the nearest point.
 
 
 def _values(self: Value) -> Value:

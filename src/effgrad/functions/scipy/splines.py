@@ -1,7 +1,7 @@
-"""Splines from knots, values and points: coefficients and values, each differentiable in all of them.
+"""Coefficients and values of splines, differentiable in the knots, in the values and in the points.
 
-Which piece a point is in is a constant; the rest is a polynomial. De Boor, A practical guide to splines (1978):
-cubic splines, chapter IV; B-splines, chapters IX and X.
+Which piece a point is in is a constant; in a piece, a spline is a polynomial. De Boor, A practical guide to splines
+(1978): cubic splines, chapter IV; B-splines, chapters IX and X.
 """
 
 import math
@@ -15,7 +15,7 @@ from effgrad.vocabulary import Option, Tangent, Value
 
 
 def piece_of(x: Value, knots: Value, first: int = 0, last: int = -1) -> Value:
-    """The index of the piece between knots that each point is in; beyond the ends, that of the end."""
+    """The index of the piece between knots that each point is in; points beyond an end are in the piece at that end."""
     count = shape_of(knots)[0]
     last = count - 2 if last < 0 else last
     return evaluated(lambda x, t: np.clip(np.searchsorted(t, x, side="right") - 1, first, last), x, knots)
@@ -27,7 +27,7 @@ def elements(values: Value, places: Value) -> Value:
 
 
 def inside(x: Value, low: Value, high: Value, extrapolate: Option, result: Value) -> Value:
-    """The result, and NaN outside the knots where the interpolant is not continued."""
+    """Return the result, with NaN outside the knots if the interpolant does not extrapolate."""
     if extrapolate not in (False, None):
         return result
     outside = (plain(x) < plain(low)) | (plain(x) > plain(high))
@@ -129,7 +129,7 @@ def integral_of_spline(t: Value, c: Value, k: int, x: Value) -> Value:
 
 
 def hermite(x: Value, y: Value, slopes: Value) -> Value:
-    """The coefficients of the cubic pieces through values with slopes."""
+    """The coefficients of the cubic pieces with given values and slopes at the points."""
     dx = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (ndim_of(y) - 1))
     slope = (y[1:] - y[:-1]) / dx
     t = (slopes[:-1] + slopes[1:] - 2 * slope) / dx
@@ -137,7 +137,10 @@ def hermite(x: Value, y: Value, slopes: Value) -> Value:
 
 
 def pchip_slopes(x: Value, y: Value) -> Value:
-    """Fritsch and Butland, A method for constructing local monotone piecewise cubic interpolants (1984)."""
+    """The slopes of PCHIP at the points.
+
+    Fritsch and Butland, A method for constructing local monotone piecewise cubic interpolants (1984).
+    """
     h = np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (ndim_of(y) - 1))
     m = (y[1:] - y[:-1]) / h
     if shape_of(y)[0] == 2:
@@ -159,7 +162,10 @@ def _pchip_end(h0: Value, h1: object, m0: Value, m1: object) -> Value:
 
 
 def akima_slopes(x: Value, y: Value, method: str) -> Value:
-    """Akima, A new method of interpolation and smooth curve fitting based on local procedures (1970)."""
+    """The slopes of Akima's interpolation at the points.
+
+    Akima, A new method of interpolation and smooth curve fitting based on local procedures (1970).
+    """
     m = (y[1:] - y[:-1]) / np.reshape(x[1:] - x[:-1], (-1,) + (1,) * (ndim_of(y) - 1))
     if shape_of(y)[0] == 2:
         return np.concatenate([m, m])
@@ -176,8 +182,8 @@ def akima_slopes(x: Value, y: Value, method: str) -> Value:
 
 
 def _end_row(kind: Option, dx: Value, slope: Tangent, side: int) -> tuple[Value, Value, Value]:
-    """The equation for the slopes at one end (side 1 or -1) of a cubic spline: the factor of the slope there, that of
-    the slope beside it, and the right-hand side."""
+    """The equation for the slopes at one end (side 1 or -1) of a cubic spline: the factor of the slope at the end, the
+    factor of the slope at the next point, and the right-hand side."""
     first, second = (0, 1) if side > 0 else (-1, -2)
     near = dx[first]
     if isinstance(kind, str) and kind == "not-a-knot":
@@ -194,7 +200,7 @@ ENDS = {"natural": (2, 0.0), "clamped": (1, 0.0)}
 
 
 def cubic_slopes(x: Value, y: Value, bc_type: Option) -> Value:
-    """The slopes at the points of the cubic spline through values: the second derivative is continuous."""
+    """The slopes at the points of the cubic spline through values, which make its second derivative continuous."""
     n, dx = shape_of(x)[0], x[1:] - x[:-1]
     flat = np.reshape(y, (n, -1))
     slope = (flat[1:] - flat[:-1]) / dx[:, None]
@@ -298,7 +304,7 @@ def collocation(x: Value, t: Value, k: int) -> Value:
 
 
 def least_squares_coefficients(x: Value, y: Value, t: Value, k: int, w: Value) -> Value:
-    """The B-spline coefficients of the spline with given knots that is nearest to values, with weights."""
+    """The B-spline coefficients of the spline with given knots that is nearest to values in weighted least squares."""
     matrix, right = collocation(x, t, k), np.reshape(y, (shape_of(y)[0], -1))
     weights = 1.0 if w is None else np.reshape(w, (-1, 1))
     c = np.linalg.lstsq(weights * matrix, weights * right)[0]
@@ -306,7 +312,7 @@ def least_squares_coefficients(x: Value, y: Value, t: Value, k: int, w: Value) -
 
 
 def _places_in_band(x: Value, t: Value, k: int, n: int, ends: bool) -> Value:
-    """For each place of the stored band, where its element is among the rows of B-splines; after them, it is 0."""
+    """For each place of the stored band, the index of its element in the flattened rows of B-splines and a final 0."""
     first: Value = np.clip(np.searchsorted(t, x, side="right") - 1, k, n - 1) - k
     first = np.concatenate([[0], first, [n - k - 1]]) if ends else first
     column = np.arange(n)[None, :]

@@ -1,10 +1,10 @@
 """The interpolant of Clough and Tocher: a cubic on each third of each triangle, with continuous slopes.
 
-The slopes at the points are those for which the cubics along all edges have least curvature in sum, a linear system
-that SciPy solves by the iteration of Gauss and Seidel: Nielson, A method for interpolating scattered data based upon a
-minimum norm network (1983). Values and slopes at the corners give the Bernstein coefficients of the cubics, with one
-condition more: across an edge, the slope towards the centroid of the neighbour is linear along the edge. Farin,
-Triangular Bernstein-Bezier patches (1986), section 6.
+The slopes at the points minimise the sum of the curvatures of the cubics along all edges. That is a linear system,
+which SciPy solves by Gauss-Seidel iteration: Nielson, A method for interpolating scattered data based upon a minimum
+norm network (1983). Values and slopes at the corners give the Bernstein coefficients of the cubics, with one more
+condition: across an edge, the slope towards the centroid of the neighbour is linear along the edge. Farin, Triangular
+Bernstein-Bezier patches (1986), section 6.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from effgrad.vocabulary import Value
 
 
 def barycentric(corners: Value, x: Value) -> Value:
-    """The coordinates [point, corner] of points in simplices with corners [point, corner, coordinate]."""
+    """The barycentric coordinates [point, corner] of points in simplices with corners [point, corner, coordinate]."""
     last = corners[:, -1]
     matrix = np.swapaxes(corners[:, :-1] - last[:, None], -1, -2)
     parts = np.linalg.solve(matrix, (x - last)[..., None])[..., 0]
@@ -27,7 +27,10 @@ def barycentric(corners: Value, x: Value) -> Value:
 
 
 def flattest_slopes(points: Value, values: Value, ends: Value) -> Value:
-    """The slopes [point, coordinate, column] for values [point, column]; the edges from each point end at `ends`."""
+    """The slopes [point, coordinate, column] for values [point, column].
+
+    `ends` are the points at which the edges from each point end, as SciPy's pair of their starts and their numbers.
+    """
     count = shape_of(points)[0]
     starts, near = ends
     beside = numpy.zeros((count, count), bool)
@@ -43,7 +46,7 @@ def flattest_slopes(points: Value, values: Value, ends: Value) -> Value:
 
 
 class Triangles:
-    """Points of the plane, and which of them are the corners of each triangle; `tri` is SciPy's triangulation."""
+    """Points of the plane, and the corners and neighbours of each triangle; `tri` is SciPy's triangulation."""
 
     def __init__(self, points: Value, tri: Value) -> None:
         self.points, self.corners, self.neighbours = points, tri.simplices, tri.neighbors
@@ -77,14 +80,18 @@ class Triangles:
         return values, edge, inner, middle, outer
 
     def _bend(self, at: Value, beyond: Value, k: int) -> Value:
-        """How far the line to the neighbour's centroid is turned from the normal of an edge; at the rim, it is not."""
+        """The number g that gives the line to the neighbour's centroid the direction (C - A) + g (B - A).
+
+        The edge opposite to corner `k` goes from A to B, and C is the centroid. At the rim there is no neighbour, and
+        g = -1/2 gives the direction from the middle of the edge to C.
+        """
         rim = beyond < 0
         parts = barycentric(at, np.mean(elements(self.points, elements(self.corners, beyond)), axis=1))
         return np.where(rim, -0.5, (parts[:, (k + 2) % 3] - parts[:, k]) / np.where(rim, 1.0, 3 * parts[:, k] - 1))
 
 
 def _of_thirds(parts: Value, values: Value, edge: Value, inner: Value, middle: Value, outer: Value) -> Value:
-    """The cubic on the third of a triangle whose corners are 1 and 2 and the centroid."""
+    """The value of the cubic on the third of a triangle between its corners 1 and 2 and its centroid."""
     a, b, c = parts[:, 1:2] - parts[:, :1], parts[:, 2:] - parts[:, :1], 3 * parts[:, :1]
     centre = (outer[0] + outer[1] + outer[2]) / 3
     total = a**3 * values[:, 1] + b**3 * values[:, 2] + c**3 * centre + 6 * a * b * c * middle[0]
