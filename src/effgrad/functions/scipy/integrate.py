@@ -1,9 +1,9 @@
-"""`scipy.integrate`: `quad` and what SciPy makes of it: integrals of functions of traced values, between traced limits.
+"""Rules for `scipy.integrate`: `quad` and the functions that SciPy builds on it, for traced integrands and limits.
 
-QUADPACK chooses the intervals by plain values. On these, halved where the integrand is not smooth, the integral is a
-sum by the rule of Gauss and Legendre, and the sum is differentiated: the value is QUADPACK's, and a derivative is as
-exact as that rule is for the integrand's derivative. Piessens, de Doncker-Kapenga, Uberhuber and Kahaner, QUADPACK
-(1983).
+QUADPACK chooses the intervals by plain values. Where the integrand is not smooth, they are halved further. The integral
+on each interval is a sum by the Gauss-Legendre rule, and this sum is differentiated. So the value is QUADPACK's, and a
+derivative is as exact as the Gauss-Legendre rule is for the integrand's derivative. Piessens, de Doncker-Kapenga,
+Uberhuber and Kahaner, QUADPACK (1983).
 """
 
 import itertools
@@ -23,7 +23,7 @@ POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(15))
 COARSE_POINTS, COARSE_WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(10))
 Interval: TypeAlias = tuple[float, float]
 Term: TypeAlias = Callable[[float], Any]
-# An interval that QUADPACK chose is not halved more often where the integrand is smooth.
+# Where the integrand is smooth, an interval that QUADPACK chose is halved at most this often.
 SMOOTH = 8
 
 
@@ -33,8 +33,8 @@ def integral(
 ) -> Value:  # fmt: skip
     """The rule of `quad`.
 
-    `switched` says whether an integrand that returns plain numbers uses values of a derivative to choose
-    them: where it jumps, the integral has a derivative that nothing shows.
+    `switched` says whether an integrand that returns plain numbers chooses them by traced values. If it jumps, the
+    integral has a derivative that no traced value shows.
     """
     args = args if isinstance(args, tuple) else (args,)
     traced = traced_inside((a, b, args))
@@ -61,9 +61,9 @@ def integral(
 
 
 def by_parts(func: Function, like: Value, a: Value, b: Value, args: Value, info: dict[str, Value]) -> Value:
-    """The integral by the rule of Gauss and Legendre, on the intervals that QUADPACK chose, by its `info`.
+    """The integral by the Gauss-Legendre rule on the intervals that QUADPACK chose, which are in its `info`.
 
-    `like` is `func`, or has its values and no derivatives: it says where the integrand is smooth.
+    `like` decides where the integrand is smooth. It is `func`, or a function with its values and without derivatives.
     """
     if float(plain(a)) == float(plain(b)):
         return (b - a) * func(a, *args)
@@ -84,10 +84,11 @@ def by_parts(func: Function, like: Value, a: Value, b: Value, args: Value, info:
 
 
 def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator[tuple[float, float, list[Value]]]:
-    """The intervals, halved until a polynomial is the integrand there, with its terms at the points of the rule.
+    """Yield intervals, halved until a polynomial fits the integrand, with the integrand at the points of the rule.
 
-    What is not smooth, as a kink, is left in intervals that are too short to count, also in a derivative. But where the
-    integrand jumps, the derivative depends on how the place does; and the derivative of one with a kink jumps.
+    A kink is left in an interval that is too short to count, also in a first derivative. A jump is refused, because
+    the derivative depends on how the place of the jump moves. So is a second derivative of an integrand with a kink,
+    because the first derivative of that integrand jumps.
     """
     waiting = [(start, end, 0, _at(like, start, end, POINTS)) for start, end in intervals]
     whole = sum(abs(end - start) for start, end in intervals)
@@ -110,7 +111,7 @@ def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator
 
 
 def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
-    """Refuse an integrand that jumps from one of the intervals, which begin at `starts`, to another."""
+    """Refuse an integrand that jumps where one interval ends and the next begins; the intervals begin at `starts`."""
     starts = sorted(starts)
     joints = list(itertools.pairwise(starts))
 
@@ -124,7 +125,7 @@ def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
     for before, start in joints:
         near, nearer = 1e-9 * (start - before), 1e-11 * (start - before)
         jump = change(start, near)
-        if jump > 1e-4 * usual and change(start, nearer) > 0.5 * jump:  # what is only steep changes in proportion
+        if jump > 1e-4 * usual and change(start, nearer) > 0.5 * jump:  # a slope's change shrinks with the step
             raise NoRule(
                 f"scipy.integrate.{name} has a derivative rule for integrands that do not jump; this one does near "
                 f"{start:.4g}: write it as two integrals, to and from there"
@@ -148,7 +149,10 @@ def _at(term: Term, start: float, end: float, points: Value) -> list[Value]:
 
 
 def integrand_term(func: Function, t: float, a: Value, b: Value, args: Value) -> Value:
-    """The integrand in QUADPACK's variable: t, or where a limit is infinite 1 / (1 + the distance from the other)."""
+    """The integrand in QUADPACK's variable t.
+
+    If a limit is infinite, t is 1 / (1 + the distance from the finite limit, or from 0 if both are infinite).
+    """
     low, high = float(plain(a)), float(plain(b))
     if np.isfinite(low) and np.isfinite(high):
         return func(a + (b - a) * ((t - low) / (high - low)), *args) * (b - a) / abs(high - low)

@@ -1,8 +1,8 @@
-"""`scipy.ndimage`: linear filters, and interpolation by splines, of images of any dimension.
+"""Rules for `scipy.ndimage`: linear filters, and interpolation by splines, of images of any dimension.
 
-A filter continues the image beyond its edges, which is an index of its elements, and convolves; a filter along one axis
-with given weights is found by what it does to a single 1. A spline is a sum of B-splines, whose coefficients are linear
-in the image: Unser, Splines: a perfect fit for signal and image processing (1999).
+A filter pads the image beyond its edges, which is an index of its elements, and convolves. The weights of a filter by a
+derivative of a Gaussian are what SciPy's filter makes of a single 1. A spline is a sum of B-splines, whose coefficients
+are linear in the image: Unser, Splines: a perfect fit for signal and image processing (1999).
 """
 
 import math
@@ -81,7 +81,7 @@ def _gaussian_filter1d(
 
 
 def _along_axes(one: Value) -> Function:
-    """A filter along each axis in turn, from the filter along one."""
+    """Return a filter along each axis in turn, made from a filter along one axis."""
 
     def rule(
         input: Value, amount: Value, *parameters: object, axes: Axes = None, mode: Option = "reflect", **options: Option
@@ -132,7 +132,7 @@ def _uniform_filter(
 
 
 def _edges(across: list[float]) -> Function:
-    """A difference along one axis, and weights across it along the others."""
+    """Return a filter that takes a difference along one axis, and applies the weights `across` along all other axes."""
 
     def rule(
         input: Value, axis: int = -1, output: Option = None, mode: Option = "reflect", cval: Option = 0.0
@@ -175,7 +175,7 @@ def _gaussian_gradient_magnitude(
     input: Value, sigma: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, **options: Option
 ) -> Value:
     parts = _second_parts(input, sigma, 1, mode, cval, **options)
-    if not parts:  # of no axes SciPy gives the image
+    if not parts:  # SciPy returns an image without axes
         return input * 1.0
     return root(seen(sum(part * part for part in parts), *[part[None] for part in parts], axis=0))
 
@@ -184,7 +184,7 @@ def _distance_transform_edt(
     input: Value, sampling: Value = None, return_distances: bool = True, return_indices: bool = False,
     distances: Option = None, indices: Option = None,
 ) -> Value:  # fmt: skip
-    """The distances move with the lengths of a pixel; which one of the background is the nearest stays."""
+    """The distances depend on the side lengths of a pixel; which pixel of the background is nearest is a constant."""
     if not traced_inside(sampling):
         return _constant_distances(input, sampling, return_distances, return_indices, distances, indices)
     require(distances is None and indices is None, "ndimage.distance_transform_edt", "distances=None and indices=None")
@@ -222,7 +222,7 @@ def _spline_filter(input: Value, order: int = 3, output: Option = np.float64, mo
 
 
 def _bspline(order: int, t: Value) -> Value:
-    """The B-spline of an order at a distance from its middle."""
+    """The B-spline of an order at the distance `t` from its middle."""
     powers = (np.maximum(t + (order + 1) / 2 - i, 0.0) ** order for i in range(order + 1))
     return sum((-1) ** i * math.comb(order + 1, i) * power for i, power in enumerate(powers)) / math.factorial(order)
 
@@ -235,7 +235,7 @@ def _mirrored(places: Value, n: int) -> Value:
 def _sampled(
     input: Value, coordinates: list[Value], order: int, mode: str, cval: Option, name: str, prefilter: bool = True
 ) -> Value:
-    """The image at some coordinates: of the corners around each, or the nearest one, or of a spline through all."""
+    """Interpolate an image at coordinates by the nearest element, by the corners of the cell, or by a spline."""
     require(mode in ("constant", "nearest"), f"ndimage.{name}", "mode 'constant' or 'nearest'")
     reals(f"ndimage.{name}", *coordinates)
     if order > 1 and prefilter:
@@ -352,7 +352,7 @@ def _rotate(
 
 
 def _fourier(name: str) -> Function:
-    """A filter of a Fourier transform, which is a product with what it makes of ones."""
+    """Return the rule of a filter of a Fourier transform: a product with the filter's result for an image of ones."""
     original = getattr(scipy.ndimage, name)
 
     def rule(input: Value, n: int = -1, axis: int = -1, **amount: Option) -> Value:

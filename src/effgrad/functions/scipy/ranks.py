@@ -1,6 +1,7 @@
-"""Order statistics of the windows of an image: `scipy.ndimage`'s rank and grey morphology filters, `signal.medfilt`.
+"""Order statistics of the windows of an image: `scipy.ndimage`'s rank and grey morphology filters, `signal.medfilt2d`.
 
-The elements around each place are gathered along a last axis; what is left is a maximum, a minimum or a sorted place.
+The elements of the window around each element are gathered along a last axis. A filter is then a maximum, a minimum or
+one of the sorted elements along that axis.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import require, rules_of
 from effgrad.vocabulary import Axis, Function, Option, Reached, Value
 
-# NumPy's names of SciPy's ways to continue an image.
+# NumPy's names of the modes in which SciPy pads an image.
 BEYOND: dict[str, Value] = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect", "nearest": "edge", "wrap": "wrap",
     "grid-wrap": "wrap", "constant": "constant", "grid-constant": "constant",
@@ -21,7 +22,7 @@ BEYOND: dict[str, Value] = {
 
 
 def each(value: Value, count: int) -> list[Value]:
-    """A parameter for each axis."""
+    """Return the values of a parameter for each axis."""
     return [value] * count if isinstance(value, str) or ndim_of(value) == 0 else list(value)
 
 
@@ -35,7 +36,7 @@ def _windows(
     cval: Option = 0.0,
     origin: Option = 0, *, axes: Axis = None,
 ) -> Value:  # fmt: skip
-    """The elements around each place that are under the footprint."""
+    """Return the elements under the footprint around each element, along a last axis."""
     require(output is None and axes is None, "ndimage", "filters over all axes, with output=None")
     x = np.asarray(input)
     ndim = ndim_of(x)
@@ -91,7 +92,7 @@ def _median_filter(input: Value, *args: Value, **options: Option) -> Value:
 
 
 def _grey(dilates: bool) -> Function:
-    """A grey dilation or erosion: the greatest sum with a structure, or the least difference from one."""
+    """Return a grey dilation or erosion: a window's greatest sum with the structure, or least difference from it."""
 
     def rule(
         input: Value, size: Value = None, footprint: Value = None, structure: object = None, output: Option = None,

@@ -1,6 +1,7 @@
-"""`scipy.spatial.transform`, from SciPy 1.17 on: the value is that of SciPy's compiled functions of rotations.
+"""Rules for `scipy.spatial.transform`, from SciPy 1.17 on.
 
-The derivative is that of the same functions as SciPy writes them for other array libraries, with NumPy's operations.
+The value is that of SciPy's compiled functions of rotations. The derivative is that of SciPy's Python versions of these
+functions for other array libraries, run with NumPy's operations.
 """
 
 import inspect
@@ -16,14 +17,14 @@ try:
     from scipy._lib.array_api_extra import at
     from scipy.spatial.transform import _rotation_cy as compiled
     from scipy.spatial.transform import _rotation_xp as written
-except ImportError:  # before SciPy 1.17, rotations are compiled as a whole
+except ImportError:  # before SciPy 1.17, there is no Python version
     NAMES: list[str] = []
 else:
     NAMES = [name for name, value in vars(written).items() if inspect.isfunction(value) and hasattr(compiled, name)]
 
 
 def _with_arrays(original: Function) -> Function:
-    """A compiled function whose results are arrays, where they may be views of memory."""
+    """Wrap a compiled function, which may return memoryviews, in one that returns arrays."""
 
     def function(*args: Value, **kwargs: Option) -> Value:
         result = original(*args, **kwargs)
@@ -43,7 +44,7 @@ def _from_matrix(matrix: Value, assume_valid: bool = False) -> Value:
 
 
 def _align_vectors(a: Value, b: Value, weights: Value = None, return_sensitivity: bool = False) -> Value:
-    """The rotation and its distance; the sensitivity only where it is asked for, as the compiled function has it."""
+    """Return the rotation, its distance, and the sensitivity or, as the compiled function does by default, None."""
     first, second = np.atleast_2d(plain(a)), np.atleast_2d(plain(b))
     shares = np.ones(len(first)) if weights is None else plain(weights)
     if len(first) > 1 and np.all(np.isfinite(shares)):

@@ -1,7 +1,7 @@
-"""`scipy.signal`: convolutions in any number of dimensions, recursive filters, and transforms that are linear.
+"""Rules for `scipy.signal`: convolutions in any number of dimensions, recursive filters, and linear transforms.
 
-A recursive filter is a convolution with its numerator, then the recursion with its denominator: y with a * y = x. That
-recursion is a primitive; its transpose is the same recursion backward in time.
+A recursive filter convolves with its numerator, and then solves the recursion a * y = x for its denominator a. That
+recursion is a primitive, whose transpose is the same recursion backward in time.
 """
 
 import inspect
@@ -23,7 +23,7 @@ from effgrad.vocabulary import Axes, Axis, Cotangent, Function, Option, Reached,
 
 
 def _window(x: Value, axes: Axes, first: Value, size: Value) -> Value:
-    """A part of an array: along each of the axes from an element on, so many elements."""
+    """The part of an array that, along each of the axes, begins at `first` and has `size` elements."""
     index = [slice(None)] * ndim_of(x)
     for axis, start, count in zip(axes, first, size, strict=True):
         index[axis] = slice(start, start + count)
@@ -103,7 +103,7 @@ def _correlate2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fi
     turned = np.flip(conj(np.asarray(in2)))
     if mode != "same":
         return _convolve2d(in1, turned, mode, boundary, fillvalue)
-    # The centre of an even kernel is on its other side.
+    # For a kernel of even length n, a correlation is centred at n // 2 and a convolution at (n - 1) // 2.
     full = _convolve2d(in1, turned, "full", boundary, fillvalue)
     return _window(full, (0, 1), [n // 2 for n in shape_of(in2)], shape_of(in1))
 
@@ -112,7 +112,7 @@ def _correlate2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fi
 
 
 def _delayed_products(g: Cotangent, y: Value, a: Value) -> Value:
-    """For each delay the sum of g[n] y[n - delay]."""
+    """The sum of g[n] y[n - delay] over all n and rows, for each delay."""
     n = shape_of(y)[-1]
     return np.stack([np.sum(g[..., k:] * y[..., : n - k]) for k in range(shape_of(a)[0])])
 
@@ -147,7 +147,7 @@ def _lfilter(b: Value, a: Value, x: Value, axis: int = -1, zi: object = None) ->
     b, a, x = np.atleast_1d(b), np.atleast_1d(a), np.asarray(x)
     x, n = np.moveaxis(x, axis, -1), shape_of(x)[axis]
     order = max(shape_of(a)[0], shape_of(b)[0]) - 1
-    # The initial state is what the input has already put into the next outputs.
+    # The initial state is the contribution of earlier inputs to the next outputs.
     if zi is None:
         y = recursive(a, _taps(b, x))
         return np.moveaxis(y, -1, axis)
@@ -162,7 +162,7 @@ def _lfilter(b: Value, a: Value, x: Value, axis: int = -1, zi: object = None) ->
 
 
 def _lfilter_zi(b: Value, a: Value) -> Value:
-    """The state in which a filter answers a constant 1 with a constant."""
+    """The initial state in which a filter's output for the constant input 1 is constant."""
     b, a = np.atleast_1d(b) / a[0], np.atleast_1d(a) / a[0]
     n = max(shape_of(a)[0], shape_of(b)[0])
     a, b = (np.concatenate([c, np.zeros(n - shape_of(c)[0])]) for c in (a, b))
@@ -218,7 +218,7 @@ def _hilbert(x: Value, N: Value = None, axis: int = -1) -> Value:
 
 
 def _by_matrix(name: str) -> Function:
-    """A function linear along an axis, with constants as its other arguments."""
+    """Return the rule of a function that is linear along an axis; its other arguments are constants."""
     function = getattr(scipy.signal, name)
     default = inspect.signature(function).parameters["axis"].default
 

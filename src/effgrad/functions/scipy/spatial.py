@@ -1,4 +1,4 @@
-"""`scipy.spatial.distance`: distances of points in pairs. At distance 0 the derivative is the one of the norm, 0."""
+"""Rules for `scipy.spatial.distance`. At distance 0 the derivative is that of the norm of zeros, which is 0."""
 
 from scipy.spatial import distance
 
@@ -15,7 +15,7 @@ def _cosine(u: Value, v: Value) -> Value:
 
 
 def _size(u: Value, w: Value = None) -> Value:
-    """The length of vectors along the last axis, whose squares have weights `w`."""
+    """The length of vectors along the last axis, with weights `w` of the squares."""
     return root(seen(_weighted(u**2, w), u, axis=-1))
 
 

@@ -1,8 +1,9 @@
-"""`scipy.stats`: densities, distribution functions and quantiles of all its distributions, by SciPy's own formulas.
+"""Rules for `scipy.stats`: densities, distribution functions and quantiles of all distributions, by SciPy's formulas.
 
 A distribution has the formula of its standard form in a method (`_logpdf`, `_cdf`, ...), written with NumPy and
-`scipy.special`; what surrounds it, the location, the scale and the values outside the support, is written anew here.
-A point outside the support has no part in the derivative. A count has none either: it is not a smooth argument.
+`scipy.special`. The rules here call that method, and treat the location, the scale and the values outside the support
+themselves. A point outside the support does not contribute to the derivative. A count has no derivative, because it is
+not a smooth argument.
 """
 
 from typing import Any, NamedTuple
@@ -24,13 +25,13 @@ from effgrad.primitives.product import mT
 from effgrad.primitives.special.distributions import noncentral_chi2_density
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Value
 
-# The method of the standard form, the values below and above the support, and what the scale does to the result.
+# The method of the standard form, and the values below and above the support.
 POINTS = {
     "pdf": ("_pdf", 0.0, 0.0), "logpdf": ("_logpdf", -np.inf, -np.inf), "cdf": ("_cdf", 0.0, 1.0),
     "logcdf": ("_logcdf", -np.inf, 0.0), "sf": ("_sf", 1.0, 0.0), "logsf": ("_logsf", 0.0, -np.inf),
     "pmf": ("_pmf", 0.0, 0.0), "logpmf": ("_logpmf", -np.inf, -np.inf),
 }  # fmt: skip
-# SciPy's compiled functions for some standard forms, written with those that have rules.
+# SciPy's compiled functions for some standard forms, defined by functions that have rules.
 _STANDARD = {
     "_cauchy_ppf": lambda q, loc, scale: loc + scale * np.tan(np.pi * (q - 0.5)),
     "_cauchy_isf": lambda q, loc, scale: loc + scale * np.tan(np.pi * (0.5 - q)),
@@ -50,7 +51,7 @@ UFUNCS.enter({getattr(scu, name): rule for name, rule in _STANDARD.items() if ha
 def _apply_where(
     cond: Value, args: object, f1: Value, f2: Value = None, /, *, fill_value: Value = None, **_: Option
 ) -> Value:
-    """SciPy's choice between two formulas: both, and no part in the derivative for the one that is not chosen."""
+    """SciPy's choice between two formulas. Both are computed, and the unchosen one does not reach the derivative."""
     args = args if isinstance(args, list | tuple) else (args,)
     with np.errstate(all="ignore"):
         return np.where(plain(cond), f1(*args), fill_value if f2 is None else f2(*args))
@@ -60,7 +61,7 @@ def _lazywhere(cond: Value, arrays: object, f: Function, fillvalue: object = Non
     return _apply_where(cond, arrays, f, f2, fill_value=fillvalue)
 
 
-# Before SciPy 1.16, the choice was a function of SciPy's own.
+# Before SciPy 1.16, the function of this choice was `_lazywhere`.
 CHOICE = (
     (_continuous_distns.xpx, "apply_where", _apply_where)
     if hasattr(_continuous_distns, "xpx")
@@ -69,14 +70,15 @@ CHOICE = (
 
 
 def _inside(low: Value, high: Value) -> Value:
-    """A point of the support: its middle, or one from its only end."""
+    """A point inside the support: its middle, or the point at distance 1 from its only finite end."""
     bounded = np.isfinite(low), np.isfinite(high)
     low, high = np.where(bounded[0], low, np.where(bounded[1], high - 2, -1)), np.where(
         bounded[1], high, np.where(bounded[0], low + 2, 1))  # fmt: skip
     return (low + high) / 2
 
 
-# Shapes, by their places, at which SciPy takes another formula than beside them: it has no derivative there.
+# Isolated shapes, as pairs of the shape's place and its value: there SciPy takes another formula than for all shapes
+# nearby, and that formula does not have the derivative by the shape.
 ISOLATED = {
     "genpareto": ((0, 0.0),), "genextreme": ((0, 0.0),), "kappa4": ((0, 0.0), (1, 0.0)), "tukeylambda": ((0, 0.0),),
     "skewnorm": ((0, 0.0),),
@@ -85,7 +87,7 @@ ISOLATED_MOMENTS = {"truncpareto": ((0, 1.0), (0, 2.0), (0, 3.0), (0, 4.0))}
 
 
 def _as_shapes(self: Value, shapes: Value, isolated: dict[str, Value]) -> tuple[Value, ...]:
-    """The shapes of a distribution as arrays, refused where one is isolated and a derivative goes through it."""
+    """Return the shapes of a distribution as arrays; refuse an isolated shape that a derivative goes through."""
     arrays: list[Value] = [*map(np.asarray, shapes)]
     for place, number in isolated.get(self.name, ()):
 
@@ -100,7 +102,7 @@ def _as_shapes(self: Value, shapes: Value, isolated: dict[str, Value]) -> tuple[
 
 
 def _standard(name: str) -> Function:
-    """A method of continuous distributions as a rule."""
+    """Return the rule of a method of continuous distributions."""
     method, below, above = POINTS[name]
 
     def rule(self: Value, x: Value, *args: Value, **named: Option) -> Value:
@@ -110,7 +112,7 @@ def _standard(name: str) -> Function:
         low, high = self._get_support(*map(plain, shapes))
         valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0) & (plain(z) == plain(z))
         inside = (plain(z) >= low) & (plain(z) <= high)
-        # The ends belong to the density; the other functions have their values outside there.
+        # At the ends of its support a density has its formula; the other functions have their values outside there.
         inside = inside if name in ("pdf", "logpdf") else inside & (plain(z) > low) & (plain(z) < high)
         with np.errstate(all="ignore"):
             value = getattr(self, method)(np.where(inside, z, _inside(low, high)), *shapes)
@@ -122,7 +124,7 @@ def _standard(name: str) -> Function:
 
 
 def _counted(name: str) -> Function:
-    """A method of discrete distributions as a rule, in their parameters."""
+    """Return the rule of a method of discrete distributions, which is differentiable in their parameters."""
     method, below, above = POINTS[name]
 
     def rule(self: Value, k: Value, *args: Value, **named: Option) -> Value:
@@ -183,7 +185,10 @@ def _integrated_entropy(self: Value, *shapes: Value) -> Value:
 
 
 def _moments(self: Value, *args: Value, **named: Option) -> Value:
-    """`stats`: what a distribution states about its standard form; `mean`, `var` and `std` ask this."""
+    """`stats`, by the moments that a distribution states for its standard form.
+
+    The methods `mean`, `var` and `std` call it.
+    """
     shapes, loc, scale, letters = self._parse_args_stats(*args, **named)
     shapes = _as_shapes(self, shapes, ISOLATED | ISOLATED_MOMENTS)
     valid = evaluated(self._argcheck, *shapes) & (plain(scale) > 0)
@@ -202,7 +207,10 @@ def _covariance(
     self: Value, M: Value, cond: Value = None, rcond: Option = None, lower: bool = True, check_finite: bool = True,
     allow_singular: bool = True,
 ) -> None:  # fmt: skip
-    """A positive definite covariance, by its Cholesky factor: eigenvectors have no derivative where values meet."""
+    """A positive definite covariance, by its Cholesky factor.
+
+    SciPy takes its eigenvectors, which have no derivative where eigenvalues are equal.
+    """
     n = shape_of(M)[0]
 
     def tolerance(matrix: Value) -> float:
@@ -232,7 +240,7 @@ def _pearsonr(
     x, y = np.broadcast_arrays(np.asarray(x), np.asarray(y))
     x, y = (np.ravel(x), np.ravel(y)) if axis is None else (x, y)
     axis = axis or 0
-    # Numbers of size 1, whose squares and products stay in range: a factor does not change the correlation.
+    # Scaled to size 1, so that squares and products stay in range; a factor does not change the correlation.
     x, y = (z / np.max(np.abs(plain(z)), axis, keepdims=True) for z in (x, y))
     x, y = (z - np.mean(z, axis, keepdims=True) for z in (x, y))
     r = np.sum(x * y, axis) / np.sqrt(np.sum(x * x, axis) * np.sum(y * y, axis))
@@ -273,13 +281,13 @@ def _boxcox_llf(
 
 
 def _normal_inverse_gaussian_sf(self: Value, x: Value, a: Value, b: Value) -> Value:
-    """SciPy's own goes through arguments that have one shape, which only it gives them."""
+    """Broadcast the arguments, as SciPy's own method only works for arguments of equal shapes."""
     sf = np.vectorize(lambda x, a, b: scipy.integrate.quad(self._pdf, x, np.inf, args=(a, b))[0])
     return sf(x, a, b)
 
 
 def _exponents(points: Value, xi: object, factor: Value) -> Value:
-    """Logarithms of normal densities around `points`, with the Cholesky factor of their covariance."""
+    """The logarithms of normal densities around `points`; `factor` is the Cholesky factor of their covariance."""
     inverse = np.linalg.inv(factor).T
     apart = (np.asarray(xi) @ inverse)[:, None] - np.asarray(points) @ inverse
     size = np.sum(np.log(np.diagonal(factor))) + shape_of(factor)[0] / 2 * np.log(2 * np.pi)
