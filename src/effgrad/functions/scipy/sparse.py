@@ -1,4 +1,4 @@
-"""`scipy.sparse`: how matrices with traced elements are made, joined, and met by plain ones."""
+"""Rules for `scipy.sparse`: making and joining matrices with traced elements, and their operations with plain ones."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from effgrad.vocabulary import Function, Value
 
 
 def _maker(kind: Value) -> Value:
-    """The constructor of a format, given traced elements or a traced matrix."""
+    """Return the rule of a format's constructor, for traced elements or a traced matrix."""
 
     def rule(arg1: Value, shape: Value = None, dtype: Value = None, copy: bool = False, **options: Value) -> Value:
         made = _made(kind, arg1, shape, options)
@@ -37,7 +37,7 @@ def _made(kind: Value, arg1: Value, shape: Value, options: dict[str, Value]) -> 
     if len(places) == 2 or issubclass(kind, sparse._dia._dia_base):
         return TracedSparse(kind((numbers, *map(np.asarray, places)), shape, **options), np.ravel(values))
     made = TracedSparse(sparse.coo_array((numbers, *places), shape), np.ravel(values))
-    if issubclass(kind, sparse._coo._coo_base):  # which keeps elements at the same place apart
+    if issubclass(kind, sparse._coo._coo_base):  # the format keeps duplicate elements
         return TracedSparse(kind(made.places), made.values)
     made = made.settled()
     return made._moved(kind(made.places, **options))  # type: ignore[no-any-return]
@@ -50,7 +50,7 @@ def _constant_places(part: Value) -> Value:
 
 
 def _filled(kind: Value) -> Value:
-    """The class of a format that programs fill."""
+    """Return the rule of the constructor of a format that programs fill element by element: lil or dok."""
     make = _maker(kind)
 
     def rule(arg1: Value, shape: Value = None, dtype: Value = None, copy: bool = False) -> Value:
@@ -60,7 +60,7 @@ def _filled(kind: Value) -> Value:
 
 
 def _fillable(made: Matrix) -> Matrix:
-    """A matrix that, inside a derivative, can absorb traced values where its format is one that programs fill."""
+    """Return a lil or dok matrix as one that traced values can be written to, and any other matrix unchanged."""
     if type(made) is TracedSparse or made.format not in ("lil", "dok") or made.dtype.kind not in "fc":
         return made
     places = made.tocsr(copy=True)
@@ -69,17 +69,20 @@ def _fillable(made: Matrix) -> Matrix:
 
 
 def _making(function: Value) -> Function:
-    """A function of constants that may make a matrix of such a format."""
+    """Return the rule of a function of constants that may make a lil or dok matrix."""
     return lambda *args, **options: _fillable(function(*args, **options))
 
 
-# The classes and functions as they are outside of derivatives.
+# SciPy's own classes and functions, which are not their rules.
 COO, DIA = sparse.coo_array, sparse.dia_array
 DIAGONALS = (sparse.diags, sparse.diags_array)
 
 
 def _moving(function: Value, *arguments: int) -> Value:
-    """A function that joins or places the elements of matrices and arrays, given by the arguments with some numbers."""
+    """Return the rule of a function that only joins or places elements, by calling it with the elements' numbers.
+
+    `arguments` are the positions of the arguments that have the matrices and arrays.
+    """
 
     def rule(*args: Value, dtype: Value = None, **options: Value) -> Value:
         values: list[Value] = []
@@ -140,7 +143,7 @@ def _spdiags(data: Value, diags: Value, m: Value = None, n: Value = None, format
     return _made(DIA, (data, diags), (m, n), {}).asformat(format or "dia")
 
 
-# What a plain matrix does with traced values: the same as one of traced elements.
+# The operations of a plain matrix with traced values, which are those of the same matrix as a traced one.
 OPERATIONS: dict[str, Callable[[TracedSparse, Value], Value]] = {
     "_matmul_dispatch": lambda a, b: a.multiply(b) if is_number(b) else a @ b,
     "_rmatmul_dispatch": lambda a, b: a.multiply(b) if is_number(b) else a.__rmatmul__(b),
@@ -160,7 +163,7 @@ def _operation(name: str) -> Value:
 
 
 def _refuse_number(x: Value) -> bool:
-    """Refuse a traced number where SciPy would add it: one that happens to be 0 would be forgotten."""
+    """Refuse a traced number where SciPy would add it: SciPy drops one that happens to be 0, and so its derivative."""
     if ndim_of(x) == 0 and not sparse.issparse(x):
         raise NoRule("an operation of a sparse matrix and a traced number has no derivative rule: write A.tocsr() * x")
     return False
@@ -182,7 +185,7 @@ RULES: list[tuple[Value, str, Value]] = [
         (module, "isscalarlike", _refuse_number)
         for module in (sparse._base, sparse._coo, sparse._data, sparse._dia, sparse._dok, sparse._lil)
     ),
-    # Operators of formats that do without the methods above.
+    # Operators of formats whose operators do not call the methods above.
     (sparse._base._spbase, "__matmul__", _operation("_matmul_dispatch")),
     *((sparse._dok._dok_base, name, _operation("_add_sparse")) for name in ("__add__", "__radd__")),
     *((owner, "__truediv__", _operation("_divide")) for owner in (sparse._dok._dok_base, sparse._lil._lil_base)),

@@ -1,6 +1,6 @@
-"""Eigenvalues, singular values and the norms of sparse matrices (`scipy.sparse.linalg`), in their elements.
+"""Eigenpairs, singular values and norms of sparse matrices (`scipy.sparse.linalg`), differentiable in the elements.
 
-SciPy computes the pairs; the change of a pair is the solution of a sparse system with one more row and column.
+SciPy computes an eigenpair. Its tangent is the solution of a sparse system with one more row and column.
 """
 
 
@@ -19,10 +19,10 @@ from effgrad.vocabulary import Function, Value
 
 
 class Eigenproblem:
-    """The places of the elements of a matrix A, and which pairs of A v = w M v SciPy computes.
+    """The rows and columns of the elements of a matrix A, and which pairs of A v = w M v SciPy computes.
 
-    `solve` is SciPy's `eigsh` or `eigs`. `masses` has the places of the elements of M, which follow those of A; without
-    them M is the identity. The data of the problem are the elements of both.
+    `solve` is SciPy's `eigsh` or `eigs`. `masses` has the rows and columns of the elements of M; without `masses`, M is
+    the identity. The data of the problem are the elements of A and then those of M.
     """
 
     def __init__(
@@ -39,22 +39,22 @@ class Eigenproblem:
         return matrix, None if self.masses is None else sparse.csc_array((data[count:], self.masses), shape)
 
     def pairs(self, data: Value) -> Value:
-        """A column for each pair: the eigenvalue and below it the eigenvector."""
+        """Return a column for each pair: the eigenvalue and, below it, the eigenvector."""
         matrix, masses = self.matrices(data)
         values, vectors = self.solve(matrix, self.k, masses, **self.options)
         return np.concatenate([values[None], vectors])
 
     def weighed(self, data: Value, v: Value) -> Value:
-        """The product M v, of elements that may be a change of those of A and M."""
+        """The product M v; `data` are the elements of A and M, or the tangents of these elements."""
         if self.masses is None:
             return v
         rows, columns = self.masses
         return product(v, data[len(self.rows) :], rows=rows, columns=columns, size=(self.size, self.size))
 
     def bordered(self, data: Value, pair: Value) -> tuple[Value, System]:
-        """The elements and the system of what a change of a pair fulfils: [[A - w M, -M v], [v^H M, 0]].
+        """Return the elements and the `System` of [[A - w M, -M v], [v^H M, 0]], which a pair's tangent solves.
 
-        The last equation keeps the length of v, and the phase of a complex one.
+        The last equation fixes the length of v, and the phase of a complex v.
         """
         n, diagonal, count = self.size, np.arange(self.size), len(self.rows)
         border, weighed = np.full(n, n), self.weighed(data, pair[1:])
@@ -68,7 +68,7 @@ class Eigenproblem:
         return elements, system
 
     def changed(self, t: Value, pair: Value) -> Value:
-        """The right-hand side of that system for a change of the elements."""
+        """The right-hand side of the bordered system for the tangent `t` of the elements."""
         n, v = self.size, pair[1:]
         force = product(v, t[: len(self.rows)], rows=self.rows, columns=self.columns, size=(n, n))
         if self.masses is None:
@@ -122,7 +122,7 @@ def _eigsh(
 
 
 def _eigenproblem(A: Matrix, k: int, M: Value, options: dict[str, Value], solve: Function) -> tuple[Value, Value]:
-    """The data of an eigenproblem, and the problem."""
+    """Return the data of an eigenproblem, which are the elements of A and M, and the problem."""
     if traced_inside(list(options.values())):
         raise NoRule(f"scipy.sparse.linalg.{solve.__name__}: A and M may be traced; make the other arguments constants")
     A = A if sparse.issparse(A) else as_sparse(A, solve.__name__)
@@ -150,9 +150,9 @@ def _eigs(
 
 
 class SingularProblem(Eigenproblem):
-    """The places of the elements of a matrix A in [[0, A], [A^T, 0]], and which singular triplets SciPy computes.
+    """The eigenproblem of [[0, A], [A^T, 0]], and which singular triplets of A SciPy computes.
 
-    That matrix has the eigenvalue s and the eigenvector (u, v) for each triplet; SciPy computes the triplets.
+    For each triplet that matrix has the eigenvalue s and the eigenvector (u, v); SciPy computes the triplets.
     """
 
     def __init__(self, rows: Value, columns: Value, shape: tuple[int, int], k: int, options: dict[str, Value]) -> None:

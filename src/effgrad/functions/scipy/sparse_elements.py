@@ -1,4 +1,4 @@
-"""`scipy.sparse`: rules on the vector of a matrix's elements, and the methods that only move them."""
+"""Primitives on the vector of a sparse matrix's elements, and the names of methods by their effect on the elements."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ def _product_value(x: Value, data: Value, rows: Value, columns: Value, size: Val
 
 
 def by_data(g: Value, x: Value, rows: Value, columns: Value) -> Value:
-    """The cotangents of the elements of a matrix from that of its product with `x`."""
+    """The cotangents of the elements of a matrix, from the cotangent `g` of the matrix's product with `x`."""
     products = g[rows] * x[columns]
     return products if ndim_of(x) == 1 else np.sum(products, axis=-1)
 
@@ -34,14 +34,14 @@ product: Primitive = linear(
 
 
 def total(values: Value, places: Value, size: int) -> Value:
-    """A vector of sums of the values that have the same place."""
+    """The vector of `size` elements, each the sum of the values with its index in `places`."""
     count = len(places)
     ones = sparse.csr_array((np.ones(count), (places, np.arange(count))), (size, count)).tocoo()
     return product(values, ones.data, rows=ones.row, columns=ones.col, size=(size, count))
 
 
 def gathered(numbers: Value, values: Value) -> Value:
-    """The values with some numbers, counted from 1; 0 stands for a zero."""
+    """The values with the given numbers, which are counted from 1; the number 0 stands for a zero."""
     numbers = np.asarray(numbers)
     if numbers.size and numbers.min() > 0:
         return values[numbers - 1]
@@ -56,9 +56,9 @@ def coordinates(coo: Matrix) -> tuple[Value, Value]:
 
 
 def meeting(inner: Value, indptr: Value) -> tuple[Value, Value]:
-    """The pairs of elements that meet in a product: places among those of the left, and among those of the right.
+    """The pairs of elements that meet in a product, as indices of elements of the left and of the right matrix.
 
-    `inner` has the column of each element of the left, and `indptr` is where the rows of the right begin.
+    `inner` has the column of each element of the left matrix; `indptr` is where the rows of the right matrix begin.
     """
     lengths = np.diff(indptr)[inner]
     first = np.repeat(np.arange(len(inner)), lengths)
@@ -71,25 +71,25 @@ def is_number(x: Value) -> bool:
     return not sparse.issparse(x) and ndim_of(x) == 0
 
 
-# Attributes and methods that are about the structure alone.
+# Attributes and methods that concern the structure alone.
 STRUCTURE = frozenset(
     """indices indptr row col coords offsets blocksize nonzero has_sorted_indices has_canonical_format sort_indices
     eliminate_zeros check_format maxprint rows keys""".split()
 )
-# What SciPy's functions set of a matrix's places.
+# Attributes of a matrix's `places` that SciPy's functions set.
 PLACES = STRUCTURE | {"shape", "_shape"}
 # Methods that only move elements.
 MOVES = frozenset(
     """transpose tocsr tocsc tocoo todia tolil todok tobsr asformat reshape diagonal sorted_indices getrow getcol
     """.split()
 )
-# Functions of each element that are 0 at 0.
+# Elementwise functions that are 0 at 0.
 UNARY: dict[str, Callable[[Value], Value]] = {
     **{name: getattr(np, name) for name in (
         "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "expm1", "log1p", "sqrt", "deg2rad",
         "rad2deg", "sign", "floor", "ceil", "rint", "trunc", "conj", "conjugate",
     )},
 }  # fmt: skip
-# The operators of a matrix by NumPy's functions of a matrix and a number, and of anything and a matrix.
+# The operators of a matrix for NumPy's ufuncs: of a matrix and a number, and of anything and a matrix.
 FORWARD = {"multiply": "__mul__", "divide": "__truediv__", "power": "__pow__"}
 REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "matmul": "__rmatmul__"}

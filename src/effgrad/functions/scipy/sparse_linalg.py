@@ -1,6 +1,7 @@
-"""`scipy.sparse.linalg`: solutions and eigenvalues of sparse matrices, in their elements and right-hand sides.
+"""Rules for `scipy.sparse.linalg`: solutions of sparse systems, differentiable in the elements and right-hand sides.
 
-SciPy solves; the derivative of a solution is a solution of the same system, or of the transposed one.
+SciPy solves a system. A tangent of the solution solves a system of the same matrix, and a cotangent a system of the
+transposed matrix.
 """
 
 from collections.abc import Callable
@@ -20,15 +21,15 @@ from effgrad.functions.scipy.tables import Calling, traced_inside
 from effgrad.primitives.primitive import Primitive, general
 from effgrad.vocabulary import Function, Value
 
-Solver: TypeAlias = Callable[..., Value]  # of a matrix, a right-hand side and perhaps a start
-superlu = scipy.sparse.linalg.splu  # as it is outside of derivatives
+Solver: TypeAlias = Callable[..., Value]  # takes a matrix, a right-hand side and perhaps a start
+superlu = scipy.sparse.linalg.splu  # SciPy's own, and not its rule
 
 
 class System:
-    """A square system: the places of its elements, how SciPy solves it, and how its derivatives' systems are solved.
+    """A square system: the rows and columns of its elements, and the solvers of it and of its derivatives' systems.
 
-    `solve(matrix, b)` gives the solution's value. `follow` and its transposed counterpart solve the systems of the
-    derivatives: by the factors of the matrix, or by the same iterative method.
+    `solve(matrix, b)` gives the solution's value. `follow` is the system of the same matrix that tangents solve, and
+    `transposed` that of cotangents. They use the LU factors of the matrix, or the same iterative method.
     """
 
     def __init__(self, rows: Value, columns: Value, size: int, solve: Solver, follow: "System | None" = None) -> None:
@@ -57,7 +58,7 @@ class System:
 
 
 class Factors:
-    """Solve by the LU factors of the matrix, which are kept for the next system of the same elements."""
+    """Solve by the LU factors of the matrix, which are kept for the next system with the same elements."""
 
     def __init__(self, turned: "Factors | None" = None) -> None:
         self.last: tuple[Value, Value] | None = None
@@ -118,7 +119,7 @@ class Iterative:
 
 
 def _transposed_preconditioner(operator: Value) -> Value:
-    """The transposed preconditioner, or none where it has only been given as a product in one direction."""
+    """The transposed preconditioner, or None if the preconditioner is an operator without a transposed product."""
     turned = operator.T
     try:
         scipy.sparse.linalg.aslinearoperator(turned).matvec(np.zeros(operator.shape[0]))
@@ -137,7 +138,7 @@ def pulled_solution(g: Value, data: Value, system: System) -> Value:
 
 
 def _solution_series(b: Laurent, data: Laurent, system: System) -> Laurent | None:
-    """The series of a solution, each term from the ones before, where the matrix is regular at the point."""
+    """The Laurent series of a solution, each term from the terms before it, if the matrix is regular at the point."""
     if data.start or b.start < 0:
         return None
     matrix, *rest = (
@@ -166,7 +167,8 @@ def _without_start(rule: Function) -> Function:
     return lambda change, y, b, data, start, system: rule(change, y, b, data, system=system)
 
 
-# The solution that an iterative method finds from a start, on which the exact one does not depend.
+# The solution that an iterative method finds from a start. The exact solution does not depend on the start, so the
+# derivative by it is 0.
 started: Primitive = general(
     lambda b, data, start, system: system.value(b, data, start),
     jvp=(*map(_without_start, solution.pushes), None),
@@ -176,7 +178,7 @@ started: Primitive = general(
 
 
 def solved(matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None, start: Value = None) -> Value:
-    """The solution of a system of a sparse matrix, of which some parts are traced."""
+    """The solution of a sparse system with traced parts; `solve` computes it, and `follow` solves for derivatives."""
     n, m = matrix.shape
     if n != m or shape_of(b)[0] != n:
         raise ValueError(f"a matrix of shape {(n, m)} and a right-hand side of shape {shape_of(b)} do not fit")
@@ -194,7 +196,7 @@ def _dense(b: Value) -> Value:
 
 
 def _spsolve(A: Matrix, b: Value, *args: Value, **kwargs: Value) -> Value:
-    if sparse.issparse(b) and shape_of(b)[1:] not in ((), (1,)):  # many right-hand sides: a matrix of the class of A
+    if sparse.issparse(b) and shape_of(b)[1:] not in ((), (1,)):  # several columns: a sparse result, of A's class
         found = from_dense(_spsolve(A, b.toarray(), *args, **kwargs))
         return lifted(A)._like(found.asformat(A.format))
     b = _dense(b)
@@ -217,7 +219,7 @@ def _spsolve_triangular(
 
 
 class Factored:
-    """The factors of a matrix with traced elements, or that meets traced right-hand sides, as SciPy's SuperLU."""
+    """The LU factors of a matrix, like SciPy's SuperLU, with traced elements or for traced right-hand sides."""
 
     def __init__(self, matrix: Matrix, factor: Callable[[Matrix], Value]) -> None:
         self.matrix, self.shape = matrix, matrix.shape

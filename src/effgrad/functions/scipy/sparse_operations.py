@@ -1,4 +1,4 @@
-"""`scipy.sparse`: the operations of matrices with traced elements that work on the entries, whatever the format."""
+"""The operations of sparse matrices with traced elements that work on the entries, whatever the format."""
 
 import math
 
@@ -14,11 +14,12 @@ from effgrad.vocabulary import Function, Shape, Value
 
 
 class Operations:
-    """Functions of a sparse matrix's elements, comparisons, and sums."""
+    """Elementwise functions, comparisons and sums of a sparse matrix, as a base of `TracedSparse`."""
 
     shape: Shape
     ndim: int
-    # The entries; those of two matrices at the places of either; the matrix of some; and another one as traced.
+    # `TracedSparse` defines these: `entries` are its entries, `together` the elements of two matrices at each place of
+    # either, `filled` the matrix of some entries, and `lifted` another matrix as a traced one.
     entries: Value
     together: Value
     filled: Value
@@ -96,7 +97,7 @@ class Operations:
         return self.multiply(other) if is_number(other) else self @ other
 
     def _elementwise(self, function: Function, other: Value) -> Value:
-        """A function of each element and the one of a matrix, or a number; it is 0 where there are no elements."""
+        """Apply a function to the elements of two matrices, or of one and a number; it must be 0 at zeros."""
         dense = not sparse.issparse(other) and ndim_of(other) > 0
         if dense or function(0.0, 0.0 if sparse.issparse(other) else other):
             raise NoRule(f"the {function.__name__} of a sparse matrix and this is dense: write A.toarray()")
@@ -107,7 +108,7 @@ class Operations:
         return self.filled(rows, columns, function(values, others))
 
     def _compared(self, function: Function, other: Value) -> Value:
-        """A mask, as SciPy's, of plain elements where theirs are plain."""
+        """Return the mask of a comparison: SciPy's boolean matrix, or a traced one if its elements are traced."""
         mask = self._elementwise(function, other)
         if isinstance(mask.values, Tracer):
             return mask
@@ -162,7 +163,7 @@ class Operations:
         return self._of_class(self._sums(axis))
 
     def _of_class(self, array: Value) -> Value:
-        """Sums along an axis as SciPy gives them: of a matrix, a matrix."""
+        """Return sums along an axis as SciPy does: as `np.matrix` for a sparse matrix, else as an array."""
         return view_as(array, np.matrix) if isinstance(self.places, sparse.spmatrix) and ndim_of(array) else array
 
     def _sums(self, axis: Value) -> Value:

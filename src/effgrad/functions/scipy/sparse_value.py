@@ -1,9 +1,9 @@
-"""`scipy.sparse`: matrices of every format whose elements are traced.
+"""Sparse matrices with traced elements, in every format of `scipy.sparse`.
 
-A traced matrix is SciPy's own matrix of the elements' *numbers*, counted from 1, beside the vector of their values.
-What only moves elements (a change of format, a slice, a transpose, a diagonal, blocks) is done by SciPy to the numbers;
-where they end says which value goes where. Sums and products have rules on the vector of values. The structure of a
-matrix is a constant: an element that happens to be 0 stays in it.
+A traced matrix is SciPy's own matrix of the elements' *numbers*, counted from 1, and the vector of their values. An
+operation that only moves elements (a change of format, a slice, a transpose, a diagonal, blocks) is done by SciPy to
+the numbers, and the result says which value goes where. Sums and products have rules on the vector of values. The
+structure of a matrix is a constant: an element that happens to be 0 stays stored.
 """
 
 import bisect
@@ -34,18 +34,18 @@ from effgrad.vocabulary import Shape, Value
 
 
 class TracedSparse(Operations):
-    """A sparse matrix of traced elements, which is used as SciPy's; `places` is SciPy's matrix of their numbers."""
+    """A sparse matrix of traced elements, used like SciPy's own; `places` is SciPy's matrix of their numbers."""
 
     __array_priority__ = 2000.0
     holds_traced = True
 
     def __init__(self, places: Matrix, values: Value) -> None:
-        # Values are kept in pieces, so that a matrix that is filled element by element takes linear time; the numbers
-        # of a piece begin after its start.
+        # Values are kept in pieces, so that a matrix that is filled element by element takes linear time; the first
+        # number of a piece is its start plus 1.
         self.places, self._pieces, self._starts = places, [values], [0]
         self._count = size_of(values)
-        # Whether nobody else has the places, so that they may be written to; and whether the program has been given
-        # the values themselves, and may write to them.
+        # `_own`: no other matrix shares `places`, so they may be written to. `_lent`: the program holds the vector of
+        # values itself (as `data`) and may write to it.
         self._own, self._lent = False, False
 
     @property  # type: ignore[misc]
@@ -55,14 +55,14 @@ class TracedSparse(Operations):
 
     @property
     def values(self) -> Value:
-        """The values of the elements, by their numbers."""
+        """The vector of the elements' values, in the order of the elements' numbers."""
         if len(self._pieces) > 1:
             self._pieces, self._starts = [np.concatenate([np.ravel(piece) for piece in self._pieces])], [0]
         return self._pieces[0].copy() if self._lent else self._pieces[0]
 
     @property
     def data(self) -> Value:
-        """The values as SciPy stores them; what a program writes there, it writes into the matrix."""
+        """The values in SciPy's order of storage; a program that writes to this array writes to the matrix."""
         if self.format in ("lil", "dok"):
             raise NoRule(f"the data of a {self.format} matrix are Python's lists: write A.tocsr().data")
         if not self._lent:
@@ -84,7 +84,7 @@ class TracedSparse(Operations):
         self._lent = True
 
     def __setattr__(self, name: str, value: Value) -> None:
-        if name in PLACES:  # one after another, so that those between do not fit
+        if name in PLACES:  # set one by one, so they do not fit each other in between
             setattr(self._writable(), name, value)
         elif name == "data" or name in OWN:
             super().__setattr__(name, value)
@@ -93,7 +93,7 @@ class TracedSparse(Operations):
 
     lifted = staticmethod(lambda matrix: lifted(matrix))
 
-    # What SciPy's matrix of the numbers answers.
+    # Attributes that come from SciPy's matrix of the numbers.
 
     shape = property(lambda self: self.places.shape)
     ndim = property(lambda self: self.places.ndim)
@@ -121,7 +121,7 @@ class TracedSparse(Operations):
         raise AttributeError(f"{type(self.places).__name__!r} object has no attribute {name!r}")
 
     def settled(self) -> "TracedSparse":
-        """The matrix with elements at the same place added."""
+        """The matrix with duplicate elements, those at the same place, added."""
         if self.format not in ("coo", "csr", "csc") or self.places.has_canonical_format:
             return self
         coo = self.places.tocoo()
@@ -129,7 +129,7 @@ class TracedSparse(Operations):
         return self._like(cast(TracedSparse, result._moved(result.places.asformat(self.format))))
 
     def stored(self) -> "TracedSparse":
-        """The matrix, settled, in a format whose numbers are in one array."""
+        """The settled matrix; a lil or dok matrix becomes coo, which stores the numbers in one array."""
         return cast(TracedSparse, self.tocoo()) if self.format in ("lil", "dok") else self.settled()
 
     def _with(self, values: Value) -> "TracedSparse":
@@ -137,13 +137,13 @@ class TracedSparse(Operations):
         return TracedSparse(self.places, values)
 
     def _writable(self) -> Matrix:
-        """The places, for writing: no other matrix has them."""
+        """Return the places for writing, after a copy if another matrix may share them."""
         if not self._own:
             self.places, self._own = self.places.copy(), True
         return self.places
 
     def _moved(self, numbers: Value) -> Value:
-        """The value of what SciPy has made of the matrix of the numbers."""
+        """Return the matrix or array of values for the numbers that SciPy has moved."""
         self._own = False
         return moved(numbers, self.settled().values)
 
@@ -153,13 +153,13 @@ class TracedSparse(Operations):
         return gathered(coo.data, self.settled().values), *coordinates(coo)
 
     def _like(self, result: "TracedSparse") -> "TracedSparse":
-        """A result as an array or a matrix, as this one is."""
+        """Return a result as one of SciPy's sparse matrices if this is one, else as a sparse array."""
         if isinstance(self.places, sparse.spmatrix) and not isinstance(result.places, sparse.spmatrix):
             return TracedSparse(_as_matrix(result.places), result.values)
         return result
 
     def without_derivative(self) -> Matrix:
-        """SciPy's matrix of the plain elements; in a staged program, where these are not known, one of their values."""
+        """SciPy's matrix of the plain elements or, in a staged program, the traced matrix of the staged elements."""
         mine = self.stored()
         values = plain(mine.values)
         if isinstance(values, Tracer):
@@ -199,14 +199,14 @@ class TracedSparse(Operations):
         return [(key, self._number(int(number))) for key, number in self.places.items()]
 
     def _number(self, number: int) -> Value:
-        """The value with one number."""
+        """The value of the element with a number, or 0 for the number 0."""
         if not number:
             return self.dtype.type(0)
         at = bisect.bisect_left(self._starts, number) - 1
         return np.ravel(self._pieces[at])[number - self._starts[at] - 1]
 
     def _append(self, values: Value) -> Value:
-        """The numbers of further values, in their shape."""
+        """Append values, and return their numbers in the shape of the values."""
         shape = shape_of(values)
         numbers = self._count + 1 + np.arange(size_of(values)).reshape(shape)
         self._pieces.append(values)
@@ -237,7 +237,7 @@ class TracedSparse(Operations):
     # Arithmetic.
 
     def together(self, other: "TracedSparse") -> tuple[Value, Value, Value, Value]:
-        """The elements of two matrices at the places of either, and their rows and columns."""
+        """The elements of two matrices at each place where either has one, and the rows and columns of these places."""
         (a, i, j), (b, k, m) = self.entries(), other.entries()
         rows, columns = np.concatenate([i, k]), np.concatenate([j, m])
         mine = from_entries(rows, columns, np.concatenate([a, np.zeros_like(plain(b))]), self.shape)
@@ -245,12 +245,12 @@ class TracedSparse(Operations):
         return mine.values, theirs.values, *coordinates(mine.places)
 
     def filled(self, rows: Value, columns: Value, values: Value) -> "TracedSparse":
-        """The matrix (csr) of some entries, of this one's shape."""
+        """The csr matrix of the given entries, in the shape of this matrix."""
         result = from_entries(rows, columns, values, self.shape)
         return self._like(result._moved(result.places.tocsr()))
 
     def multiply(self, other: Value) -> Value:
-        """The product element by element, which is where both have elements."""
+        """The elementwise product, which has elements where both factors have elements."""
         if is_number(other):
             return self._with(self.values * other)
         if other_shape(other) != self.shape:
@@ -308,7 +308,7 @@ class TracedSparse(Operations):
         return f"Traced({self.places!r})"
 
 
-# The attributes of a traced matrix itself.
+# The attributes that are the traced matrix's and not those of its `places`.
 OWN = frozenset(("places", "_pieces", "_starts", "_count", "_own", "_lent"))
 
 
@@ -329,7 +329,7 @@ def _as_matrix(places: Matrix) -> Matrix:
 
 
 def moved(numbers: Value, values: Value) -> Value:
-    """The elements with these numbers: a sparse matrix, or an array."""
+    """Return the values with the given numbers: a sparse matrix for a sparse matrix of numbers, else an array."""
     if not sparse.issparse(numbers):
         if isinstance(numbers, np.matrix):
             return view_as(gathered(np.asarray(numbers), values), np.matrix)
@@ -345,7 +345,7 @@ def moved(numbers: Value, values: Value) -> Value:
 
 
 def from_entries(rows: Value, columns: Value, values: Value, shape: Shape) -> TracedSparse:
-    """The matrix (coo) of some entries; those at the same place are added."""
+    """The coo matrix of the given entries; entries at the same place are added."""
     keys = np.asarray(rows, int) * shape[-1] + np.asarray(columns, int)
     different, inverse = np.unique(keys, return_inverse=True)
     if len(different) < len(keys):
@@ -360,7 +360,7 @@ def from_entries(rows: Value, columns: Value, values: Value, shape: Shape) -> Tr
 
 
 def numbered(matrix: Matrix) -> Matrix:
-    """A sparse matrix of plain elements as that of their numbers, and the vector of the elements."""
+    """Return a sparse matrix of plain elements as the matrix of their numbers and the vector of the elements."""
     if matrix.format in ("lil", "dok"):
         matrix = matrix.tocsr()
     places = matrix.copy()
@@ -369,12 +369,12 @@ def numbered(matrix: Matrix) -> Matrix:
 
 
 def lifted(matrix: Matrix) -> TracedSparse:
-    """A sparse matrix as one of traced elements, which are constants where it is SciPy's."""
+    """Return a sparse matrix as a traced one; the elements of a matrix of SciPy's are constants."""
     return matrix if type(matrix) is TracedSparse else numbered(matrix)
 
 
 def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
-    """The product of two sparse matrices: the products of all pairs of elements that meet, added by their places."""
+    """The product of two sparse matrices: the products of all pairs of elements that meet, added at each place."""
     if a.shape[-1] != b.shape[0]:
         raise ValueError(f"matmul: dimension mismatch: {a.shape} and {b.shape}")
     if a.ndim == 1:
@@ -390,7 +390,7 @@ def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
 
 
 def parts(matrix: Matrix) -> tuple[Value, Value, Value]:
-    """The elements of a sparse matrix as they are now, and their rows and columns."""
+    """The elements of a sparse matrix, safe from later writes to a matrix of SciPy's, and their rows and columns."""
     if type(matrix) is TracedSparse:
         return matrix.entries()
     elements = sparse.coo_array(matrix, copy=True)
