@@ -77,7 +77,7 @@ def _double(value: Value = 0.0) -> Value:
 
 
 def _type(*args: Value) -> Value:
-    """`type` of one argument returns a value's class, for a traced value that of its primal; of three, a new class."""
+    """`type`: the class of one argument, which for a traced value is that of its primal, or a new class of three."""
     return args[0].__class__ if len(args) == 1 else type(*args)
 
 
@@ -86,7 +86,7 @@ def _complex(real: Value = 0.0, imag: Value = 0.0) -> Value:
 
 
 def _nditer(*args: Value, **kwargs: Option) -> Value:
-    """Refuse traced values before NumPy sees them: `numpy.nditer` of NumPy 2.1 crashes when an array is not one."""
+    """Refuse traced values before NumPy sees them: in NumPy 2.1 `numpy.nditer` of a non-array crashes Python."""
     raise Detached(
         "numpy.nditer goes through plain memory, and was given a traced value: loop over np.ndindex(x.shape) and read "
         "x[index], or write the program with whole arrays"

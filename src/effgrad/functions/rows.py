@@ -1,4 +1,4 @@
-"""One row for each public function of NumPy, SciPy and `math`: whether it is differentiable, and why not.
+"""One row for each public function of NumPy, SciPy and `math`: whether it is differentiable, and the reason.
 
 Exactly one place states a function's row: a rule (`FUNCTIONS`, `UFUNCS`, or the table of a module of rules), the
 registry of constants, or a list of names in `functions/numpy/names.py` or `functions/scipy/names.py`. The coverage page

@@ -1,8 +1,8 @@
 """Rules for `scipy.fft`: the Fourier transforms, by NumPy's, and the eight cosine and sine transforms.
 
-The matrix of each cosine or sine transform is an orthogonal matrix, scaled as a whole and in its first or last row or
-column. The orthogonal transform is a primitive. Its transpose is an orthogonal transform, too: types 2 and 3 are
-transposes of each other, and types 1 and 4 are their own.
+The matrix of each cosine or sine transform is an orthogonal matrix, scaled as a whole and, in some types, in its first
+or last row or column. The orthogonal transform is a primitive. Its transpose is an orthogonal transform, too: types 2
+and 3 are transposes of each other, and types 1 and 4 of themselves.
 """
 
 import inspect

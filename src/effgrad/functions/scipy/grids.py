@@ -61,7 +61,7 @@ def _by_corners(grid: Value, values: Value, points: Value, method: str) -> Value
 
 
 def _by_splines(grid: Value, values: Value, points: Value, k: int) -> Value:
-    """Interpolate by the tensor product of splines along each axis: the table's elements are weighted at each point."""
+    """Interpolate by the product of the splines along each axis, which gives each element a weight at each point."""
     count = shape_of(points)[0]
     result = np.broadcast_to(values, (count, *shape_of(values)))
     for d, knots in enumerate(grid):

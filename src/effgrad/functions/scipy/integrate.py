@@ -125,7 +125,7 @@ def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
     for before, start in joints:
         near, nearer = 1e-9 * (start - before), 1e-11 * (start - before)
         jump = change(start, near)
-        if jump > 1e-4 * usual and change(start, nearer) > 0.5 * jump:  # a slope's change shrinks with the step
+        if jump > 1e-4 * usual and change(start, nearer) > 0.5 * jump:  # a steep change shrinks with the step
             raise NoRule(
                 f"scipy.integrate.{name} has a derivative rule for integrands that do not jump; this one does near "
                 f"{start:.4g}: write it as two integrals, to and from there"

@@ -178,7 +178,7 @@ started: Primitive = general(
 
 
 def solved(matrix: Matrix, b: Value, solve: Solver, follow: Solver | None = None, start: Value = None) -> Value:
-    """The solution of a sparse system with traced parts; `solve` computes it, and `follow` solves for derivatives."""
+    """Solve a sparse system with traced parts by `solve`, and the systems of its derivatives by `follow`."""
     n, m = matrix.shape
     if n != m or shape_of(b)[0] != n:
         raise ValueError(f"a matrix of shape {(n, m)} and a right-hand side of shape {shape_of(b)} do not fit")

@@ -360,7 +360,7 @@ def from_entries(rows: Value, columns: Value, values: Value, shape: Shape) -> Tr
 
 
 def numbered(matrix: Matrix) -> Matrix:
-    """Return a sparse matrix of plain elements as the matrix of their numbers and the vector of the elements."""
+    """Return SciPy's matrix of plain elements as a traced one: the matrix of their numbers, and their vector."""
     if matrix.format in ("lil", "dok"):
         matrix = matrix.tocsr()
     places = matrix.copy()

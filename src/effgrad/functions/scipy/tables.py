@@ -28,7 +28,7 @@ def reals(name: str, *values: Value) -> None:
 
 
 def constant(function: Function) -> Function:
-    """Return the rule of a function with a constant result; a staged program computes it for its example, guarded."""
+    """Return the rule of a function with a constant result; a staged program guards the values of its arguments."""
 
     def rule(*args: Value, **kwargs: Option) -> Value:
         return function(*map(_settled, args), **{key: _settled(value) for key, value in kwargs.items()})
@@ -85,10 +85,7 @@ class Method(NamedTuple):
 
 
 def over_batches(definition: Function, *ndims: int) -> Value:
-    """Extend a definition to batches of arrays.
-
-    The number of axes that the definition expects of each array is in `ndims`, -1 for one or two.
-    """
+    """Extend a definition to batches; `ndims` are the numbers of axes of its first arguments, -1 for one or two."""
 
     def rule(*args: Value, **named: Option) -> Value:
         bound = inspect.signature(definition).bind(*args, **named).arguments
