@@ -1,6 +1,6 @@
-"""Staging: run a program for its operations, and keep them as a graph that is optimised, printed and compiled."""
+"""Staging: run a program once, and record its operations as a graph, to be optimised, printed and compiled."""
 
-from effgrad.stage import integers  # noqa: F401 (their arithmetic)
+from effgrad.stage import integers  # noqa: F401 (gives `Staged` its integer arithmetic)
 from effgrad.stage.compiled import Compiled, compile
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GuardFailed, Node

@@ -1,4 +1,4 @@
-"""Programs that are staged once and run on other values: what they close over becomes an input."""
+"""Functions that are staged once and replayed on other values: each value that they close over becomes an input."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ from effgrad.vocabulary import Value
 
 
 class ClosedStage(Stage):
-    """Stage a function: a value from around it becomes an input of the graph."""
+    """A stage for closures: a traced value from outside the function becomes an input of the graph."""
 
     def enter(self) -> None:
         super().enter()
@@ -26,12 +26,12 @@ class ClosedStage(Stage):
         return self.lifted[id(value)][1]
 
     def inside(self, value: Value) -> Value:
-        """The example for a value from around the function."""
+        """Return the example that stands for a value from outside the function."""
         return example(value)
 
 
 def body(step: Callable[..., Sequence[Value]], *groups: Sequence[Value]) -> tuple[list[Value], Graph]:
-    """The graph of `step(*groups)` at examples, and the values that it closes over: the graph's first inputs."""
+    """Return the values that `step` closes over, and the graph of `step(*groups)`, whose first inputs they are."""
     with ClosedStage() as stage:
         inputs = [[stage.variable(example(leaf)) for leaf in group] for group in groups]
         outputs = [stage.argument(leaf) for leaf in step(*inputs)]
@@ -41,7 +41,7 @@ def body(step: Callable[..., Sequence[Value]], *groups: Sequence[Value]) -> tupl
 
 
 def replay(graph: Graph, leaves: Sequence[Value]) -> list[Value]:
-    """Perform the operations of a graph on other values, which derivatives and programs may look at."""
+    """Perform the operations of a graph on other values, which derivatives and staged programs may be tracing."""
     values: dict[Node, Value] = dict(zip(graph.inputs, leaves, strict=True))
     for node in graph:
         args = [values[a] if type(a) is Node else a for a in node.args]

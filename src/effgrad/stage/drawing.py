@@ -1,4 +1,4 @@
-"""A graph as an SVG drawing: a box for each operation, a row for each distance from the inputs."""
+"""A graph as an SVG drawing, with a box for each operation and a row for each distance from the inputs."""
 
 from effgrad.api.boxes import Box, draw
 from effgrad.stage.nodes import GUARD, Node, Recorded
@@ -7,7 +7,7 @@ _FILL = {"input": "#dbeafe", "guard": "#fde68a", "output": "#dcfce7"}
 
 
 def svg(graph: Recorded) -> str:
-    """The drawing; operations that reach the output are above it, results of the program are green, guards yellow."""
+    """Return the drawing. Each operation stands above those that read it; outputs are green, and guards yellow."""
     nodes = [*graph.inputs, *graph.nodes]
     place = {node: i for i, node in enumerate(nodes)}
     outputs = {id(output) for output in graph.outputs}

@@ -1,4 +1,4 @@
-"""The graph: a recorded program. Its nodes are kept in the order in which they ran."""
+"""The graph of a recorded program. Its nodes are kept in the order in which they ran."""
 
 from collections.abc import Iterator
 
@@ -15,19 +15,19 @@ class Graph:
 
     def __init__(self, inputs: list[Node], nodes: list[Node], outputs: list[Value], tree: Tree = None) -> None:
         self.inputs, self.nodes, self.outputs, self.tree = inputs, nodes, outputs, tree
-        # Whether the program that was staged takes a derivative.
+        # Whether a derivative is taken in the staged program.
         self.differentiated = False
-        # The bytes that its run may take, if a derivative in it has a limit.
+        # The memory limit of a run in bytes, if a derivative in the program has one.
         self.limit: int | None = None
 
     def with_nodes(self, nodes: list[Node], outputs: list[Value]) -> "Graph":
-        """The same program in other words."""
+        """Return a graph with the same inputs and settings, but other nodes and outputs."""
         graph = Graph(self.inputs, nodes, outputs, self.tree)
         graph.differentiated, graph.limit = self.differentiated, self.limit
         return graph
 
     def replaced(self, new: dict[Node, Node]) -> "Graph":
-        """The same program with some nodes replaced, in what comes after them too."""
+        """Return the same program with some nodes replaced, also in the nodes and outputs that read them."""
         known: dict[Node, Value] = {}
         nodes = []
         for node in self:
@@ -36,7 +36,7 @@ class Graph:
         return self.rewritten(nodes, known)
 
     def rewritten(self, nodes: list[Node], new: dict[Node, Value]) -> "Graph":
-        """The graph of these nodes, of which `new` says what they stand for."""
+        """Return the graph of new nodes; `new` maps each old node to the node or constant that replaces it."""
         return self.with_nodes(nodes, [new.get(o, o) if type(o) is Node else o for o in self.outputs])
 
     @property
@@ -51,7 +51,7 @@ class Graph:
         return len(self.nodes)
 
     def __call__(self, *leaves: Value) -> list[Value]:
-        """Evaluate the graph node by node, on the leaves of the arguments: the meaning of a graph, for tests.
+        """Evaluate the graph node by node on the leaves of the arguments; tests take this as the meaning of a graph.
 
         Raises `GuardFailed` where the program would take another path.
         """
@@ -76,11 +76,11 @@ class Graph:
         return [value(o) for o in self.outputs]
 
     def to_python(self, name: str = "program") -> str:
-        """Readable NumPy source of the program, which runs by itself."""
+        """Return readable NumPy source of the program, which runs on its own."""
         return source(self, name)
 
     def draw(self) -> str:
-        """The graph as an SVG drawing."""
+        """Return the graph as an SVG drawing."""
         return svg(self)
 
     _repr_svg_ = draw  # in a notebook

@@ -1,7 +1,7 @@
-"""Arithmetic of a staged program's integers: Python's, whose numbers have no largest one.
+"""Arithmetic of a staged program's integers, with the results of Python's integers, which never overflow.
 
-A program's integers have 64 bits. An operation whose result always fits is recorded; of another one, the integers are
-asked for, so that the path is theirs alone.
+A program's integers have 64 bits. An operation whose result always fits is recorded. For any other operation the
+integers are guarded, and Python computes the result; the path is then valid for these integers only.
 """
 
 import operator
@@ -11,7 +11,7 @@ from effgrad.stage.arguments import SMALL
 from effgrad.stage.staged_value import Staged, settled
 from effgrad.vocabulary import Function, Value
 
-# Of integers with so many bits, how many the result has at most.
+# The largest number of bits of a result, from the numbers of bits of the two arguments.
 _BITS: dict[Function, Callable[[int, int], int]] = {
     operator.add: lambda a, b: max(a, b) + 1,
     operator.sub: lambda a, b: max(a, b) + 1,
@@ -23,7 +23,7 @@ _BITS: dict[Function, Callable[[int, int], int]] = {
     operator.or_: max,
     operator.xor: max,
 }
-# Python's own, which an integer repeats, and which take no part in arithmetic.
+# Python's sequences, which multiplication by an integer repeats: the operator must be left to them.
 _SEQUENCES = {list, tuple, str, bytes, bytearray}
 _DIVIDING = {operator.floordiv, operator.mod, operator.truediv}
 
@@ -33,7 +33,7 @@ def is_integer(value: Value) -> bool:
 
 
 def _bits(value: Value) -> int:
-    """How many bits an integer has at most."""
+    """Return the largest number of bits that an integer may have."""
     if type(value) is int:
         return value.bit_length()
     bits: int = value.owner.bits.get(value.shadow, SMALL.bit_length())

@@ -1,8 +1,8 @@
-"""Values of a staged program's example that nobody has asked for yet.
+"""Deferred values: results of a staged program's run on the example that are computed only if they are needed.
 
-An operation on large arrays is not carried out while it is recorded, where the shape, the type and the memory layout
-of its result follow from those of its arguments. It is when Python asks for the value, in a branch or in a function
-about which nothing is known here: first all operations that it depends on, then it.
+An operation on large arrays is not carried out while it is recorded, if the shape, the dtype and the memory layout of
+its result follow from those of its arguments. It is carried out, after all deferred operations that it depends on, when
+Python asks for the value in a branch, or when it is passed to a function for which this module has no rule.
 """
 
 import itertools
@@ -20,10 +20,10 @@ from effgrad.primitives.product import einsum, matmul
 from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
 from effgrad.vocabulary import DType, Params, Value
 
-# Operations on arrays of fewer elements are carried out: that takes less time than to say what they give.
+# Operations on arrays of fewer elements are carried out: that takes less time than inferring shape, dtype and layout.
 LARGE = 1 << 14
 
-# Python's operators that give truth values, element by element.
+# Python's comparisons and logical operators, which act on arrays element by element.
 _TELLING = {
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
     operator.and_, operator.or_, operator.xor, operator.invert,
@@ -31,10 +31,10 @@ _TELLING = {
 
 
 class Later:
-    """A value by the operation that gives it.
+    """A deferred value: it holds the operation that computes it until the value is needed.
 
-    It passes for a value of its `kind`. `ordered` says that it lies in memory in C order for certain. A view has the
-    `root` of the value whose memory it shares.
+    `isinstance` takes it for an instance of its `kind`. `ordered` means that it is certainly in C order in memory. The
+    `root` of a view is that of the value whose memory it shares; every other value is its own root.
     """
 
     __slots__ = ("operation", "value", "kind", "shape", "dtype", "ordered", "root")
@@ -54,7 +54,7 @@ class Later:
         return len(np.empty(self.shape, np.bool_))
 
     def item(self) -> "Later":
-        """The number as one of Python's."""
+        """Return the number as a Python float or complex, deferred too."""
         kind = complex if self.dtype.kind == "c" else float
         number = Later(kind, (), np.dtype(kind), True)
         number.operation = constant(kind), [self], {}
@@ -62,7 +62,7 @@ class Later:
 
 
 def computed(value: Value) -> Value:
-    """A value that may be a later one, now."""
+    """Return a value; if it is deferred, carry out its operation and the deferred operations that it depends on."""
     if type(value) is not Later:
         return value
     waiting = [value]
@@ -81,7 +81,7 @@ def computed(value: Value) -> Value:
 
 
 def small(value: Value) -> Value:
-    """A small value of the same type, with as many axes."""
+    """Return a value of the same type with one element: an array of ones of as many axes, or the number one."""
     if type(value) is not Later and type(value) is not np.ndarray:
         return value
     kind: Any = value.__class__
@@ -89,7 +89,7 @@ def small(value: Value) -> Value:
 
 
 def result(primitive: Primitive, args: Sequence[Value], params: Params) -> Value:
-    """Return the result of an operation, which is deferred for large arrays, and for loops: they would be compiled."""
+    """Return the result of an operation, deferred for large arrays, and for loops, which would have to be compiled."""
     if primitive.yields is None:
         for a in args:
             if type(a) is Later or (type(a) is np.ndarray and a.size >= LARGE):
@@ -99,13 +99,13 @@ def result(primitive: Primitive, args: Sequence[Value], params: Params) -> Value
     told = _told(primitive, args, params)
     if told is None:
         return primitive.function(*map(computed, args), **params)
-    # The program may write to what it has read from.
+    # The program may overwrite an argument later, so the deferred operation keeps its present value.
     told.operation = primitive, [_as_now(a) for a in args], params
     return told
 
 
 def _as_now(a: Value) -> Value:
-    """An argument as it is now; a large array in C order is a copy already, or an input."""
+    """Return an argument that later writes cannot change; a large array in C order is already a copy, or an input."""
     if type(a) is not np.ndarray or not a.flags.writeable or (a.size >= LARGE and a.flags.c_contiguous):
         return a
     return a.copy("K")
@@ -120,8 +120,8 @@ def share_memory(a: Value, b: Value) -> bool:
 
 
 def _told(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
-    """The result of an operation as far as it can be told, or None."""
-    if primitive.function is float:  # the derivative by a number of Python's
+    """Return the deferred result of an operation; None if its shape, dtype and layout cannot be inferred."""
+    if primitive.function is float:  # from a derivative with respect to a Python float
         return Later(float, (), np.dtype(float), True)
     rule = _viewed if primitive.view else _joined if primitive.places else _RULES.get(primitive)
     if primitive.yields is not None:
@@ -134,7 +134,7 @@ def _told(primitive: Primitive, args: Sequence[Value], params: Params) -> Later 
     try:
         with np.errstate(all="ignore"):
             return rule(primitive, args, params)
-    except (ValueError, TypeError, IndexError):  # the operation itself says best what is wrong
+    except (ValueError, TypeError, IndexError):  # the operation itself, carried out next, raises the best message
         return None
 
 
@@ -146,7 +146,7 @@ def _elementwise(primitive: Primitive) -> bool:
 
 
 def _ordered(value: Value) -> bool:
-    """Whether what is computed of each element lies in C order: NumPy keeps the order of the axes in memory."""
+    """Whether elementwise results of a value are in C order in memory: NumPy keeps the order of the argument's axes."""
     if type(value) is Later:
         return value.ordered
     steps = [abs(step) for step, n in zip(value.strides, value.shape, strict=True) if n > 1] if np.ndim(value) else []
@@ -154,7 +154,7 @@ def _ordered(value: Value) -> bool:
 
 
 def _typed_as(one: Value, shape: tuple[int, ...], ordered: bool) -> Later:
-    """A value of the type of a small one."""
+    """Return a deferred value of this shape, with the class and dtype of the sample `one`."""
     return Later(one.__class__, shape, np.result_type(one), ordered)
 
 
@@ -199,14 +199,17 @@ def _contracted(primitive: Primitive, args: Sequence[Value], params: Params) -> 
 
 
 def _viewed(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
-    """A move of one array, which may be another way of looking at its memory: told by what it makes of an array that is
-    never read. Only a view of merged axes depends on their order in memory: C and Fortran order then disagree."""
+    """Return the deferred result of a move of one array, which may be a view; None if it cannot be inferred.
+
+    The move is tried on an array that is never read. Whether it gives a view depends on the memory layout only if it
+    merges axes; the trials in C and in Fortran order then disagree, and the move is not deferred.
+    """
     (x,) = args
     if type(x) is not Later and not isinstance(x, np.ndarray):
         return None
     seen, shares = _look(primitive, x.shape, "C", params)
     if type(x) is not Later and (shares or type(seen) is not np.ndarray):
-        return None  # which takes no time
+        return None  # carrying it out takes no time
     if type(seen) is not np.ndarray:
         return _typed_as(x.dtype.type(0), (), True)
     ordered = _ordered(x) and seen.flags.c_contiguous
@@ -218,7 +221,7 @@ def _viewed(primitive: Primitive, args: Sequence[Value], params: Params) -> Late
 
 
 def _look(primitive: Primitive, shape: tuple[int, ...], order: Value, params: Params) -> tuple[Value, bool]:
-    """The result of a move for an array that is never read, and whether it shares its memory."""
+    """Return the result of a move of an array that is never read, and whether they share memory."""
     memory = np.empty(shape, np.bool_, order)
     seen = primitive.function(memory, **params)
     return seen, np.may_share_memory(seen, memory)
@@ -226,7 +229,7 @@ def _look(primitive: Primitive, shape: tuple[int, ...], order: Value, params: Pa
 
 def _joined(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
     shape, _ = primitive.places([np.shape(x) for x in args], **params)
-    # What is added up lies in zeros, in C order.
+    # A join that adds up its pieces writes them into an array of zeros, which is in C order.
     return Later(np.ndarray, tuple(shape), np.result_type(*args), not primitive.moves or all(map(_ordered, args)))
 
 

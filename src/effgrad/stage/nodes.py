@@ -1,7 +1,7 @@
-"""The nodes of a recorded program, typed, shaped and in single assignment.
+"""The nodes of a recorded program, in single assignment form, each with its shape and dtype.
 
-A node is one operation; its arguments are earlier nodes or constants. A guard is a node too: it says that the program
-is this one only while its argument has the recorded value.
+A node is one operation; its arguments are earlier nodes or constants. A guard is a node too: it says that the recorded
+program is valid only while its argument has the recorded value.
 """
 
 import math
@@ -21,15 +21,15 @@ GUARD = Primitive("guard", lambda value: value, "guard", (), ())
 
 _FLOAT = np.dtype(float)
 
-# The parameters of an operation that has none.
+# The parameters of operations without parameters.
 NONE: dict[str, Value] = {}
 
-# The kind of primitives whose results must be checked to have the recorded shape and type.
+# The kind of primitives whose results must be checked at run time to have the recorded shape and dtype.
 UNRULED = "unruled"
 
 
 class Part:
-    """One of the results of a function that has several."""
+    """A function that returns one of the several results of another function."""
 
     def __init__(self, function: Function, number: int) -> None:
         self.function, self.number = function, number
@@ -39,7 +39,7 @@ class Part:
 
 
 class Slot:
-    """The place in a parameter of an operation (an index) where the value of a node goes."""
+    """A placeholder in a parameter of an operation, such as an index, for the value of a node."""
 
     __slots__ = ("number",)
 
@@ -53,10 +53,11 @@ class Slot:
 class Node:
     """One operation of a graph: `primitive(*args, **params)`.
 
-    `slots` are the nodes whose values go into the parameters. `kind` is the class of the value: float, numpy.float64,
-    numpy.ndarray, ... For a guard, `expected` is the value that its argument must have. `run` is 0, or the number of
-    the checkpoint whose second run the operation belongs to: what it computes is not to be kept from the first. Of what
-    may stay a call of NumPy, `place` is the line of the program.
+    `slots` are the nodes whose values replace the `Slot` objects in the parameters. `kind` is the class of the value:
+    float, numpy.float64, numpy.ndarray, ... For a guard, `expected` is the value that its argument must have. `run` is
+    0, or the number of the checkpoint rerun that the operation belongs to. An operation of a rerun is computed anew,
+    so that the value from the first run need not be kept. `place` is the line of the user's program, for operations
+    that may stay calls of NumPy.
     """
 
     __slots__ = ("primitive", "args", "params", "slots", "shape", "dtype", "kind", "expected", "run", "place")
@@ -68,7 +69,7 @@ class Node:
         self.kind: type = like.__class__
         self.shape: tuple[int, ...]
         self.dtype: DType
-        # Of usual values, what NumPy's functions would say more slowly.
+        # The usual values are read directly: NumPy's functions give the same answers more slowly.
         if type(like) is float:
             self.shape, self.dtype = (), _FLOAT
         elif type(like) is np.ndarray or type(like) is np.float64:
@@ -80,7 +81,7 @@ class Node:
 
     @property
     def inputs(self) -> tuple["Node", ...]:
-        """The nodes that this one needs."""
+        """The nodes whose values this node reads."""
         return (*[a for a in self.args if type(a) is Node], *self.slots)
 
     @property
@@ -88,9 +89,9 @@ class Node:
         return math.prod(self.shape)
 
     def reading(self, new: Mapping["Node", Value]) -> "Node":
-        """The node with others in the place of some that it needs; itself where it needs none of them.
+        """Return the node with its inputs replaced as `new` says; itself if it has no slots and no argument changes.
 
-        Where a slot's node became a constant, the constant goes into the parameter.
+        If the node of a slot became a constant, the constant goes into the parameter.
         """
         args = tuple([new.get(a, a) if type(a) is Node else a for a in self.args])
         if not self.slots:
@@ -104,7 +105,7 @@ class Node:
         return self.changed(args=args, slots=slots, params=params)
 
     def changed(self, **fields: Option) -> "Node":
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         node = Node.__new__(Node)
         node.primitive, node.args, node.params, node.slots = self.primitive, self.args, self.params, self.slots
         node.shape, node.dtype, node.kind, node.expected = self.shape, self.dtype, self.kind, self.expected
@@ -118,7 +119,7 @@ class Node:
 
 
 class Recorded(Protocol):
-    """A graph as its printers read it: `inputs` and `nodes` in order, and `outputs`, each a node or a constant."""
+    """The part of a graph that printers read: `inputs` and `nodes` in order, `outputs` (nodes or constants), `tree`."""
 
     inputs: list[Node]
     nodes: list[Node]
@@ -129,14 +130,14 @@ class Recorded(Protocol):
 
 
 def uses_of(graph: Recorded) -> Counter[Node]:
-    """How often each node is needed, by other nodes and as an output."""
+    """Return how often each node is used, by other nodes and as an output."""
     uses = Counter(i for node in graph for i in node.inputs)
     uses.update(o for o in graph.outputs if type(o) is Node)
     return uses
 
 
 def ancestors(node: Node) -> set[Node]:
-    """The nodes that a node needs, it among them."""
+    """Return all nodes that a node depends on, including itself."""
     found, waiting = {node}, [node]
     while waiting:
         new = set(waiting.pop().inputs) - found
@@ -146,28 +147,31 @@ def ancestors(node: Node) -> set[Node]:
 
 
 class GuardFailed(Exception):
-    """The program takes another path than the recorded one, at guard number `position`."""
+    """The program takes another path than the recorded one, from guard number `position`, which found `value`.
+
+    The position is -1 where no guard failed, but a result has another shape or dtype than the recorded one.
+    """
 
     def __init__(self, position: int, value: Value) -> None:
         self.position, self.value = position, value
 
 
 def check_shape(node: Node, value: Value) -> None:
-    """Raises `GuardFailed` if the result of a function has not the recorded shape and type."""
+    """Raise `GuardFailed` if the result of a function does not have the recorded shape and dtype."""
     found = np.shape(value), np.result_type(value)
     if found != (node.shape, node.dtype):
         raise GuardFailed(-1, str(found))
 
 
 def same(value: Value, expected: Value) -> bool:
-    """Whether a guarded value is the recorded one: equal, NaN to NaN, in class and shape."""
+    """Whether a guarded value is the recorded one: an array of the same shape and bytes, an equal number, or NaN."""
     if isinstance(expected, np.ndarray):
         return bool(value.shape == expected.shape and value.tobytes() == expected.tobytes())
     return bool(value == expected or (value != value and expected != expected))
 
 
 def fill(tree: Tree, values: list[Value]) -> Value:
-    """Parameters with the slots replaced by values."""
+    """Return parameters with their slots replaced by values."""
     if not values:
         return tree
     if type(tree) is Slot:

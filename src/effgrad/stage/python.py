@@ -1,7 +1,7 @@
-"""A graph as NumPy source: readable, and runs by itself.
+"""Print a graph as readable NumPy source, which runs on its own.
 
-Rows say how an operation is written. Primitives whose implementation is a function of NumPy or SciPy need not say it.
-An expression used once, and short, stands where it is used.
+A primitive's row has the text of its operation. Primitives whose implementation is a function of NumPy or SciPy need
+none. A short expression that is used once is written where it is used.
 """
 
 import base64
@@ -44,7 +44,7 @@ def _same(value, expected):
 
 
 class _Text:
-    """Text that stands in a tree as itself."""
+    """A text whose representation is the text itself, without quotes, so that it can be a leaf of a printed tree."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -53,13 +53,13 @@ class _Text:
         return self.text
 
 
-# The types that have a text in a program's source.
+# The types of values that can be written as text in a program's source.
 _WRITTEN = (type(None), bool, int, float, complex, str, tuple, list, slice, type(...), np.ndarray, np.generic, np.dtype,
             type, Node, _Text)  # fmt: skip
 
 
 def _scalar(value: Value) -> str:
-    """The text of a number, or of what has its representation as text."""
+    """The text of a number, or of any other value whose text is its `repr`."""
     if type(value) is float and not np.isfinite(value):
         return "np.nan" if np.isnan(value) else "np.inf" if value > 0 else "-np.inf"
     if isinstance(value, np.floating) and not np.isfinite(value):
@@ -70,7 +70,7 @@ def _scalar(value: Value) -> str:
 
 
 class Printer:
-    """Names and texts of one program; with `bound`, constants and functions are put there instead of into text."""
+    """The names and texts of one program. With `bound`, constants and functions are put into it, under names."""
 
     def __init__(self, bound: dict[str, Value] | None = None) -> None:
         self.texts: dict[Node, str] = {}
@@ -96,9 +96,9 @@ class Printer:
         return _scalar(value)
 
     def index(self, index: Index) -> str:
-        """An index as it is written between brackets."""
+        """The text of an index between brackets."""
         if type(index) is tuple and index:
-            parts = [self.text(i) if type(i) is tuple else self.index(i) for i in index]  # (0, 1) there is a list
+            parts = [self.text(i) if type(i) is tuple else self.index(i) for i in index]  # here (0, 1) means a list
             return ", ".join(parts) + ("," if len(index) == 1 else "")
         if type(index) is slice:
             start, stop, step = ("" if i is None else self.text(i) for i in (index.start, index.stop, index.step))
@@ -106,7 +106,7 @@ class Printer:
         return self.text(index)
 
     def array(self, value: np.ndarray) -> str:
-        """The name of a constant array."""
+        """Return the name of a constant array, which is defined in the preamble, or in `bound`."""
         if self.bound is not None:
             self.bound[name := f"c{len(self.bound)}"] = value
             return name
@@ -131,7 +131,7 @@ class Printer:
     def expression(self, node: Node) -> str:
         """Return the expression that a node computes."""
         form, args = node.primitive.text, [self.text(a) for a in node.args]
-        operates = isinstance(form, str) and form[0] in "({"  # its arguments stand next to an operator
+        operates = isinstance(form, str) and form[0] in "({"  # the arguments stand next to an operator
         args = [f"({a})" if a.startswith("-") else a for a in args] if operates else list(map(_bare, args))
         slots = [_Text(self.text(s)) for s in node.slots]
         params = {key: self._parameter(key, value, slots) for key, value in node.params.items()}
@@ -158,7 +158,7 @@ class Printer:
         return self.index(value) if key == "index" else self.text(value)
 
     def callable(self, node: Node) -> str:
-        """The name by which the implementation of a primitive is imported."""
+        """Return the text by which the implementation of a primitive is called, and note the import that it needs."""
         function = node.primitive.function
         if self.bound is not None:
             self.bound[name := f"f{len(self.bound)}"] = function
@@ -168,7 +168,7 @@ class Printer:
         name = getattr(function, "__name__", "")
         for module in (np, np.linalg, scipy.special):
             found = getattr(module, name, None)
-            if function in (found, getattr(found, "__wrapped__", None)):  # it may be replaced while a derivative runs
+            if function in (found, getattr(found, "__wrapped__", None)):  # wrapped while a derivative runs
                 if module is scipy.special:
                     self.modules.add("import scipy.special")
                 return f"{module.__name__.replace('numpy', 'np')}.{name}"
@@ -185,10 +185,10 @@ class Printer:
 
 
 def source(graph: Recorded, name: str = "program", bound: dict[str, Any] | None = None) -> str:
-    """The program as a module with one function of the inputs' leaves.
+    """Return the source of the program, a module with one function of the inputs' leaves.
 
-    With `bound` the module is to be executed with these names: it returns the list of the outputs, and a guard that
-    fails raises `GuardFailed`.
+    With `bound`, the module must be executed with the names that are put into it. Its function then returns the list
+    of the outputs, and a guard that fails raises `GuardFailed`.
     """
     printer = Printer(bound)
     text = _function(graph, printer, name, graph.tree if bound is None else None)
@@ -202,7 +202,7 @@ def source(graph: Recorded, name: str = "program", bound: dict[str, Any] | None 
 
 
 def _function(graph: Recorded, printer: Printer, name: str, structure: Value = None) -> str:
-    """The definition of a function of the inputs' leaves."""
+    """Return the definition of the function of the inputs' leaves."""
     names, guards = itertools.count(), itertools.count()
     bound = printer.bound
     uses = uses_of(graph)
@@ -239,7 +239,7 @@ def _function(graph: Recorded, printer: Printer, name: str, structure: Value = N
 
 
 def executable(graph: Recorded) -> Callable[..., list[Value]]:
-    """The program as a Python function of the inputs' leaves that returns the outputs' leaves."""
+    """Return the program as a Python function from the inputs' leaves to the list of the outputs' leaves."""
     bound: dict[str, Value] = {"GuardFailed": GuardFailed, "check_shape": check_shape}
     text = source(graph, "program", bound)
     exec(compile(text, "<effgrad program>", "exec"), bound)
@@ -254,7 +254,7 @@ def _result(graph: Recorded, printer: Printer, structure: Value) -> str:
 
 
 def _bare(text: str) -> str:
-    """An expression without parentheses around all of it."""
+    """Return an expression without the parentheses around the whole of it, unless they are those of a tuple."""
     if not text.startswith("(") or not text.endswith(")"):
         return text
     depth = 0

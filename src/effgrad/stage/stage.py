@@ -1,11 +1,12 @@
-"""The `Stage` handler: run a program for its operations, and keep them as a graph.
+"""The `Stage` handler: run a program, and record its operations as a graph.
 
 The program runs on example values, so its control flow and shapes are those of plain Python; every operation on a
-value that depends on the inputs is recorded. A derivative inside performs its operations here, below it, and so leaves
-the derivative program in the graph: the reified secondary program that Sigal 2021, section 4.2, leaves as future work.
+value that depends on the inputs is recorded. A derivative inside the program performs its operations in this handler,
+which is below it, and so leaves the derivative program in the graph. This is the reified secondary program that Sigal
+2021, section 4.2, leaves as future work.
 
-What Python asks of a value, in `if`, `range` or an index, is answered from the example and recorded as a guard: the
-graph is the program of one path, and says when it is.
+When Python needs a concrete value, in `if`, `range` or an index, it gets the example's value, and a guard is recorded.
+The graph is the program of one path, and its guards check that the path is taken.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ from effgrad.stage.staged_value import Staged, constant_primitive, example_value
 from effgrad.trees import with_dataclasses
 from effgrad.vocabulary import Function, Option, Params, Tree, Value
 
-# The parameters of moves whose integers a program may compute.
+# The parameters of moves whose integers may be values that the program computes.
 _INDICES = {"index", "indices"}
 _USUAL = {float, np.float64, np.ndarray}
 _FLOATS = {float, np.float64}
@@ -50,30 +51,31 @@ class Stage(Handler[Smooth, Recompute, Control]):
     holder = Staged
 
     def __init__(self, recorder: Simplifier | None = None, run_loop: Value = None) -> None:
-        # Where the operations go; without one, they are kept as they are. `run_loop` performs loops as one operation.
+        # The recorder keeps the operations; by default, without simplifying them. `run_loop` performs a loop as one
+        # operation.
         self.recorder, self.run_loop = recorder, run_loop
 
     def loops(self) -> Value:
         return self.run_loop
 
     def enter(self) -> None:
-        # The frame of the user that has asked for the program, which lives as long as this activation.
+        # The user's frame that has asked for the program; its id stays unique, as it lives as long as this activation.
         self.caller = id(user_frame())
         self.inputs: list[Node] = []
-        # The second runs of checkpoints that are open, and how many there were.
+        # The numbers of the checkpoint reruns that are active (0: none), and how many reruns have begun.
         self.open, self.runs = [0], 0
         recorder = self.recorder or Simplifier()
         self.nodes, self.add = recorder.nodes, recorder.add
         self.guarded: dict[Node, Value] = {}
-        # How many bits the results of operations on Python's integers have at most.
+        # The largest numbers of bits that results of operations on Python's integers may have.
         self.bits: dict[Node, int] = {}
-        # Whether a derivative is taken in the program, and the limits of memory of those that have one.
+        # Whether a derivative is taken in the program, and the memory limits of the derivatives that have one.
         self.differentiated = False
         self.limits: list[int] = getattr(self.run_loop, "limits", [])
         self.constants: dict[int, tuple[Value, Value, Value]] = {}
 
     def variable(self, example: Value) -> Staged:
-        """An input of the program."""
+        """Add an input to the program, and return its staged value."""
         node = Node(INPUT, (), {}, (), example)
         self.inputs.append(node)
         return Staged(self, example, node)
@@ -90,7 +92,10 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return self.recorded(primitive, result, kept, inside, tuple([s.shadow for s in slots]))
 
     def of_two(self, primitive: Any, a: Value, b: Value) -> Value:
-        """The general case of `apply` for what long programs consist of; None where it is another."""
+        """Apply a primitive to two arguments that are nodes or Python numbers; None for any other arguments.
+
+        This is a faster `apply` for the operations that long programs mostly consist of.
+        """
         x, i = (a.primal, a.shadow) if type(a) is Staged and a.owner is self else (a, a)
         y, j = (b.primal, b.shadow) if type(b) is Staged and b.owner is self else (b, b)
         if type(i) not in _KEPT or type(j) not in _KEPT:
@@ -100,7 +105,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return self.recorded(primitive, result, (i, j))
 
     def read(self, a: Value, broadcast: bool) -> tuple[Value, Value]:
-        """The example's value of an argument, and what a node has of it."""
+        """Return the example's value of an argument, and the node or constant that stands for it in the graph."""
         if owned_by(a, self):
             return a.primal, a.shadow
         if type(a) in _KEPT:
@@ -111,7 +116,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return self.example_of(a), kept
 
     def example_of(self, value: Value) -> Value:
-        """The example's value of a constant: of an array the copy that is kept, for the program may write to it."""
+        """Return the example's value of a constant; for an array, the copy kept: the program may write to the array."""
         value = example_value(value)
         known, kept, _ = self.constants.get(id(value), (None, None, None))
         return kept if type(value) is np.ndarray and known is value and value.flags.c_contiguous else value
@@ -120,7 +125,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
         self, primitive: Any, result: Value, args: tuple[Value, ...], params: Params = NONE,
         slots: tuple[Node, ...] = (),
     ) -> Value:  # fmt: skip
-        """The value of a new node, for which the example's is `result`."""
+        """Record a new node, whose value on the example is `result`, and return its staged value."""
         if isinstance(result, np.ndarray) and result.dtype.kind == "O":
             raise NotStaged(f"{primitive.name} returns an array of objects; a program has arrays of numbers")
         if type(result) not in _USUAL and not isinstance(result, np.ndarray | np.generic | float | int | complex):
@@ -138,7 +143,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return staged
 
     def place(self) -> str:
-        """The line of the program that runs now, as `file:line`; none in a reverse pass, which has no lines."""
+        """Return the user's line that runs now, as `file:line`; empty in a reverse pass, which has no lines."""
         frame = user_frame()
         if frame is None or id(frame) == self.caller:
             return ""
@@ -158,9 +163,10 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return record(constant_primitive(function), *args)
 
     def argument(self, value: Value, broadcast: bool = False) -> Value:
-        """An argument as the graph keeps it: a node, or a constant that nobody's later write can reach.
+        """Return an argument as the graph keeps it: a node, or a constant that no later write can change.
 
-        One that repeats itself may be what it repeats, `broadcast`: a tangent that is the same for all rows, say.
+        With `broadcast`, a constant that repeats along axes, such as a tangent that is the same for all rows, is kept
+        once and broadcast.
         """
         if self.is_outer(value):
             value = self.outer(value)
@@ -182,11 +188,11 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return self.add(repeated_constant(once, kept))
 
     def is_outer(self, value: Value) -> bool:
-        """Whether a value belongs to a derivative, or a program, around this one."""
+        """Whether a value belongs to a derivative or a staged program around this one."""
         return traced.depends(value) and value.owner.serial < self.serial
 
     def outer(self, value: Value) -> Staged:
-        """A value from around this program, which would be taken as a constant."""
+        """Refuse a value of a derivative or program around this one, which would be taken as a constant."""
         raise NotStaged(
             "a staged function closes over a value of a derivative, or of another staged function, around it; pass it "
             "as an argument"
@@ -203,13 +209,16 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return value.inside()
 
     def _parameters(self, primitive: Any, params: Params, slots: list[Staged]) -> tuple[dict[str, Value], ...]:
-        """The parameters of a node, and those of the example."""
+        """Return the parameters of a node, and those for the run on the example."""
         moves = primitive.moves or primitive.places
         inside = {name: self._parameter(value, moves and name in _INDICES, slots) for name, value in params.items()}
         return inside, {name: _examples(value, slots) for name, value in inside.items()}
 
     def _parameter(self, tree: Tree, indexes: bool, slots: list[Staged]) -> Value:
-        """A parameter with its staged values taken out into slots (integers, if it `indexes`) or settled."""
+        """Return a parameter with each staged value replaced by a slot, or guarded and replaced by its example value.
+
+        Staged integers go into slots if the parameter `indexes`.
+        """
         if type(tree) in (tuple, list):
             return type(tree)(self._parameter(item, indexes, slots) for item in tree)
         if type(tree) is slice:
@@ -222,7 +231,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return tree.copy() if isinstance(tree, np.ndarray) else tree
 
     def finish(self, output: Value) -> Graph:
-        """The recorded program, returning `output`."""
+        """Return the graph of the recorded program, with the leaves of `output` as its outputs."""
         leaves, tree = flatten(output)
         for leaf in map(example_value, leaves):
             if not isinstance(leaf, np.ndarray | np.generic | float | int | complex | str | bytes):
@@ -242,10 +251,10 @@ def _examples(tree: Tree, slots: list[Staged]) -> Value:
 
 @of_function
 def stage(f: Function, passes: Sequence[str] = (), show: bool = False) -> Callable[..., Graph]:
-    """The program of `f` as a graph: `stage(f)(*args)` runs `f` on example arguments and records its operations.
+    """Record the program of `f` as a graph: `stage(f)(*args)` runs `f` on example arguments.
 
     Floats and arrays are inputs of the graph; integers, strings and other leaves are part of the program. The graph is
-    the program of the path that the example takes. A derivative inside is recorded with it.
+    the program of the path that the example takes. A derivative inside `f` is recorded with it.
 
     Arguments:
         f: a function of pytrees, in plain NumPy.
@@ -253,8 +262,8 @@ def stage(f: Function, passes: Sequence[str] = (), show: bool = False) -> Callab
         show: print the program as Python source before the passes and after each.
 
     Returns:
-        A function of the same arguments that returns a `Graph`: called, it runs the program on other numbers; it has
-        `to_python()`, and shows itself as a drawing in notebooks.
+        A function of the same arguments that returns a `Graph`. Calling the graph runs the program on other numbers;
+        its `to_python()` returns source code, and notebooks show it as a drawing.
 
     Raises:
         NotStaged: an argument or a result cannot be part of a program.
@@ -290,7 +299,7 @@ def stage(f: Function, passes: Sequence[str] = (), show: bool = False) -> Callab
 
 
 def flatten(tree: Tree) -> tuple[list[Value], Value]:
-    """The leaves of a pytree, and its structure."""
+    """Return the leaves of a pytree, and its structure."""
     return with_dataclasses(tree)
 
 
@@ -303,7 +312,7 @@ def staged(
     f: Function, leaves: Sequence[Value], tree: Tree, recorder: Simplifier | None = None, run_loop: Value = None,
     integers: frozenset[int] = frozenset(),
 ) -> tuple[Graph, list[Value]]:  # fmt: skip
-    """Run `f` on the arguments with these leaves: its graph, and the leaves of its result, for `values`.
+    """Run `f` on the arguments with these leaves; return its graph, and the leaves of its result, for `values`.
 
     The integers at the positions `integers` are inputs too.
     """
@@ -317,7 +326,10 @@ def staged(
 
 
 def _same(kept: np.ndarray, value: np.ndarray) -> bool:
-    """Whether an array is as it was; NaN is, and numbers are compared by their bits, in a sixth of the time."""
+    """Whether an array still equals the copy that was kept, where NaN equals NaN.
+
+    Floats are compared by their bits, which takes a sixth of the time.
+    """
     if value.dtype.kind == "f" and value.dtype.itemsize in (4, 8):
         whole = np.dtype(f"i{value.dtype.itemsize}")
         return np.array_equal(kept.view(whole), value.view(whole))
@@ -334,7 +346,8 @@ def _staged(
         args, kwargs = called
         output = f(*args, **kwargs)
         graph = stage.finish(output)
-        # A program with a long loop has no second run beside a singular point: in Python it would take minutes.
+        # The function is not run again for limits at singular points if it has a long loop: in Python it would take
+        # minutes.
         loops = any("program" in n.params and n.params["program"].is_long for n in graph)
         graph.differentiated = stage.differentiated and not loops
         graph.limit = min(stage.limits, default=None)
@@ -344,7 +357,7 @@ def _staged(
 
 
 def _kept(leaf: Value) -> Value:
-    """A leaf of a result that nobody's later write can reach."""
+    """Return a leaf of a result as a copy that no later write can change."""
     return leaf.copy()[()] if type(leaf) is np.ndarray else leaf
 
 
@@ -360,5 +373,5 @@ def distinct(value: np.ndarray) -> np.ndarray:
 
 
 def values(leaves: list[Value]) -> list[Value]:
-    """The example's values of the leaves of a result."""
+    """Return the values of the leaves of a result on the example."""
     return [computed(leaf.primal) if type(leaf) is Staged else leaf for leaf in leaves]

@@ -1,6 +1,6 @@
-"""The values of a staged program: each stands for a plain one, and its operations become nodes of the graph.
+"""The values of a staged program: each stands for a plain value, and operations on it become nodes of the graph.
 
-What Python asks of a value, in `if`, `range` or an index, is answered from the example and recorded as a guard.
+When Python needs a concrete value, in `if`, `range` or an index, it gets the example's value, and a guard is recorded.
 """
 
 import functools
@@ -22,7 +22,7 @@ from effgrad.stage.later import Later, computed, share_memory, small
 from effgrad.stage.nodes import UNRULED, Part
 from effgrad.vocabulary import Array, DTypeLike, Function, Option, Tree, Value
 
-# Functions of shapes and types only, and those whose result has a shape that depends on values.
+# Functions that read only the shapes and dtypes of their arguments.
 SHAPE_ONLY = {
     np.result_type,
     np.can_cast,
@@ -30,6 +30,7 @@ SHAPE_ONLY = {
     np.isrealobj,
     np.common_type,
 }
+# Functions whose result has a shape, or a text, that depends on values.
 SHAPED_BY_DATA = {
     np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
     np.array2string,
@@ -41,7 +42,7 @@ _TYPED = {np.float64, np.ndarray}
 
 @functools.cache
 def constant_primitive(function: Function) -> Primitive:
-    """The primitive that applies a function with no derivative: a comparison, rounding, argmax, ..."""
+    """Return the primitive that applies a function without a derivative: a comparison, rounding, argmax, ..."""
     if function in CONSTANTS or function in BITS:
         return CONSTANTS.get(function) or BITS[function]
     row = ROWS.get(function)
@@ -52,41 +53,41 @@ def constant_primitive(function: Function) -> Primitive:
 
 @functools.cache
 def unruled_primitive(function: Function) -> Primitive:
-    """Return the primitive of a function that nothing is known about: the shape of its result may change."""
+    """Return the primitive of a function that has no rule, so that the shape of its result may change between runs."""
     return Primitive(function.__name__, function, UNRULED, (), ())
 
 
 @functools.cache
 def part_primitive(primitive: Primitive, number: int) -> Primitive:
-    """The primitive that gives one of the results of a function that has several."""
+    """Return the primitive that gives one of the several results of a function."""
     return Primitive(primitive.name, Part(primitive.function, number), primitive.kind, (), ())
 
 
 def _under_derivative(tree: Tree) -> bool:
-    """Whether a derivative looks at an argument: then a function needs a rule."""
+    """Whether an argument is traced by a derivative inside the staged program; a function of it then needs a rule."""
     if type(tree) in (tuple, list):
         return any(map(_under_derivative, tree))
     return isinstance(tree, Tracer) and type(tree) is not Staged and type(traced.plain(tree)) is Staged
 
 
 def _is_one_operation(function: Function, args: Value, kwargs: Value) -> bool:
-    """Whether a function is an operation of its own, which takes staged values by their place."""
+    """Whether a call is recorded as one operation: its staged arguments are seen, and no derivative needs its rule."""
     ruled = function in FUNCTIONS
     direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None
     if not direct or _under_derivative((args, tuple(kwargs.values()))):
         return False
-    # What a function that is an argument closes over would not be seen.
+    # If an argument is a function, the values that it closes over would not be recorded.
     return not (ruled and any(map(inspect.isroutine, args)))
 
 
 class Staged(TracedArray):
-    """A value of a staged program: its primal is the example's value, perhaps a later one, its shadow its node."""
+    """A value of a staged program. Its primal is the value on the example, perhaps deferred; its shadow is its node."""
 
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
         if method == "__call__" and not kwargs and all(type(example_value(x)) is int for x in inputs):
-            if np.result_type(ufunc(*map(example_value, inputs))).kind != "f":  # NumPy's integers, not Python's
+            if np.result_type(ufunc(*map(example_value, inputs))).kind != "f":  # NumPy's integer, not Python's
                 return ufunc(*map(settled, inputs))
         if method == "__call__" and not kwargs and ufunc not in UFUNCS:
             if ufunc in CONSTANT or ufunc in LOGICAL or not _under_derivative(inputs):
@@ -100,7 +101,7 @@ class Staged(TracedArray):
             return function(*[small(example_value(a)) for a in args], **kwargs)
         if function in SHAPED_BY_DATA and not _under_derivative(args):
             return function(*[settled(a) for a in args], **kwargs)
-        if function in CONSTANT:  # of arrays: the keys of a lexsort are the rows of one
+        if function in CONSTANT:  # the keys of a lexsort, a tuple of arrays, become the rows of one array
             arrays = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
             return record(constant_primitive(function), *arrays, **kwargs)
         if _is_one_operation(function, args, kwargs):
@@ -120,7 +121,7 @@ class Staged(TracedArray):
         return Staged(self.owner, array, self.owner.argument(array)) if self.dtype.kind in "iu" else array
 
     def __index__(self) -> int:
-        # NumPy may ask an exponent, which is no guard where the answer is Python's error for a float.
+        # NumPy may call this for an exponent. No guard is needed where the answer is Python's error for a float.
         whole = np.result_type(self.inside()).kind in "iub"
         return operator.index(settled(self) if whole else self.inside())
 
@@ -147,7 +148,7 @@ class Staged(TracedArray):
         return f"Staged({self.inside()!r})"
 
     def shown(self) -> Any:
-        whole = isinstance(self.primal, int | np.integer)  # a part of a name, perhaps
+        whole = isinstance(self.primal, int | np.integer)  # an integer may become part of a name
         return settled(self) if whole else self.inside()
 
     def inside(self, form: bool = False) -> Value:
@@ -194,7 +195,7 @@ Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ig
 
 
 def record(primitive: Primitive, *args: Value, **params: Option) -> Value:
-    """Apply a primitive at the staging activation that owns one of its arguments."""
+    """Apply a primitive in the innermost staging activation that owns one of its arguments."""
     values = [traced.plain(a) for a in args]
     owner = None
     for value in values:
@@ -212,12 +213,12 @@ def record(primitive: Primitive, *args: Value, **params: Option) -> Value:
 
 
 def example_value(value: Value) -> Value:
-    """Return the example's value, perhaps a deferred one."""
+    """Return the value on the example, perhaps a deferred one; a plain value is returned unchanged."""
     value = traced.plain(value)
     return value.primal if type(value) is Staged else value
 
 
 def settled(value: Value) -> Value:
-    """The example's value of a staged value, which the graph is guarded to have again."""
+    """Return a staged value's value on the example, and record the guard that every run of the program has it."""
     value = traced.plain(value)
     return value.owner.guard(value) if type(value) is Staged else value
