@@ -1,4 +1,4 @@
-"""Algebra: operations with ones, zeros, signs, small powers and decided selections."""
+"""The algebra rule: simplify operations with ones, zeros, signs, small powers and selections by constant conditions."""
 
 import math
 import operator
@@ -15,7 +15,7 @@ from effgrad.vocabulary import Value
 
 
 def algebra(node: Node, add: Add) -> Value:
-    """Ones, zeros, signs, small powers and decided selections."""
+    """Simplify an operation with ones, zeros, signs, small powers or a selection by a constant condition."""
     value = _decided(node) if node.primitive.neutral else None
     if value is None and node.primitive in REWRITTEN:
         value = REWRITTEN[node.primitive](node, add)
@@ -23,15 +23,15 @@ def algebra(node: Node, add: Add) -> Value:
 
 
 def concerns(node: Node) -> bool:
-    """Whether algebra knows anything of an operation."""
+    """Whether algebra has a rule for an operation."""
     return bool(node.primitive.neutral) or node.primitive in REWRITTEN
 
 
 def _decided(node: Node) -> Value:
-    """The one of two arguments that is the result, because the other is neutral, or the one decides alone."""
+    """Return the argument that equals the result, because it is absorbing or the other one is neutral, or None."""
     a, b = node.args
     neutral, absorbing = node.primitive.neutral, node.primitive.absorbing
-    if type(neutral[1]) is bool and node.dtype.kind != "b":  # bits of integers
+    if type(neutral[1]) is bool and node.dtype.kind != "b":  # True and False are not neutral for the bits of integers
         return None
     if absorbing is not None:
         if a is b or _is(a, absorbing):
@@ -44,12 +44,12 @@ def _decided(node: Node) -> Value:
 
 
 def _is(value: Value, number: float) -> bool:
-    """Whether an argument is a constant, all of it one number."""
+    """Whether an argument is a constant whose elements are all this number."""
     if type(value) is Node:
         return False
     if not isinstance(value, np.ndarray):
         return bool(value == number)
-    # No memory as large as the array is needed to say so.
+    # Unlike `value == number`, the minimum and maximum need no temporary array of the same size.
     return bool(value.size and value.flat[0] == number and np.min(value) == number == np.max(value))
 
 
@@ -61,7 +61,10 @@ def _add(node: Node, add: Add) -> Value:
 
 
 def _doubled(node: Node, add: Add) -> Value:
-    """Twice `w * c * x`, as the derivative of `c * x * x` adds it, where c is a number: `w * (2 * c) * x`."""
+    """Rewrite the sum of two equal terms `w * c * x`, for a float c, as `w * (2 * c) * x`.
+
+    The derivative of `c * x * x` is such a sum.
+    """
     (product, _) = node.args
     if product.primitive is not multiply:
         return None
@@ -100,7 +103,7 @@ def _power(node: Node, add: Add) -> Value:
         square = node.changed(primitive=multiply, args=(base, base))
         if exponent == 2:
             return square
-        square = add(square)  # which may have been there before
+        square = add(square)  # the same square may have been recorded already
         return node.changed(primitive=multiply, args=(square, base if exponent == 3 else square))
     return None
 
@@ -120,7 +123,7 @@ def _where(node: Node, add: Add) -> Value:
 
 
 def _chosen_again(node: Node, add: Add) -> Value:
-    """Compute from x a value that is computed from `where(condition, x, ...)` and chosen by the same condition."""
+    """Rewrite `where(condition, f(where(condition, x, y)), z)` as `where(condition, f(x), z)`, for an elementwise f."""
     condition, yes, no = node.args
     if type(yes) is not Node or yes.primitive.kind != "elementwise":
         return None
@@ -140,7 +143,7 @@ def _chosen_again(node: Node, add: Add) -> Value:
 
 
 def _unseen(node: Node, add: Add) -> Value:
-    """A total is what it is, once its derivative has been taken."""
+    """Return the total: `unseen` changes only its derivative, which has been taken before this rule runs."""
     return node.args[0]
 
 

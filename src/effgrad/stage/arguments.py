@@ -1,4 +1,4 @@
-"""Arguments of compiled functions: what they have in common for one program, and which of them are its inputs."""
+"""Arguments of compiled functions: their type, for which one program is made, and which of them are its inputs."""
 
 import collections
 import inspect
@@ -14,26 +14,27 @@ from effgrad.vocabulary import Function, Params, Tree, Value
 Key = tuple[Hashable, ...]
 _LEAVES = {np.ndarray, float, np.float64, int, bool, str}
 NO_INTEGERS: frozenset[int] = frozenset()
-# Integers nearer to zero than this are inputs: what a program computes of them is then known to fit into 64 bits.
+# Only integers nearer to zero than this may be inputs. This bounds the numbers of bits of what is computed from them,
+# so that results which fit into 64 bits are recognised (see `integers`).
 SMALL = 1 << 31
 
 
 def flattened(args: tuple[Value, ...], kwargs: Params) -> tuple[Sequence[Value], Value]:
-    """The leaves of arguments and their structure: None where they are their own leaves."""
+    """Return the leaves of the arguments and their structure, which is None where each argument is a leaf itself."""
     if not kwargs and _LEAVES.issuperset(map(type, args)):
         return args, None
     return flatten((args, kwargs))
 
 
 def _array_type(leaf: Value) -> tuple[Value, ...]:
-    # What a program does may depend on the order in memory (np.ravel with order="K", copies, flags).
+    # A program may depend on the memory layout of its arguments (np.ravel with order="K", copies, flags).
     return (leaf.shape, leaf.dtype) if leaf.flags.c_contiguous else (leaf.shape, leaf.dtype, leaf.strides)
 
 
 def typed(leaves: Sequence[Value], tree: Tree, changing: frozenset[int] = NO_INTEGERS) -> tuple[Key, Sequence[Value]]:
-    """The type of arguments, of which one program is made, and those of them that are its inputs.
+    """Return the type of the arguments, a key for which one program is made, and the leaves that are its inputs.
 
-    The integers at the positions `changing` are inputs.
+    The integers at the positions `changing` are inputs too; other integers are part of the type.
     """
     key, inputs = [tree], []
     for leaf in leaves:
@@ -42,7 +43,7 @@ def typed(leaves: Sequence[Value], tree: Tree, changing: frozenset[int] = NO_INT
             key.append(_array_type(leaf))
             inputs.append(leaf)
         elif isinstance(leaf, np.ndarray) and is_dynamic(leaf):
-            array = np.asarray(ordinary(leaf))  # of a subclass; a matrix and a masked array are refused
+            array = np.asarray(ordinary(leaf))  # a subclass of ndarray; `ordinary` refuses matrices and masked arrays
             key.append(_array_type(array))
             inputs.append(array)
         elif kind is float or kind is np.float64 or is_dynamic(leaf):
@@ -57,17 +58,18 @@ def typed(leaves: Sequence[Value], tree: Tree, changing: frozenset[int] = NO_INT
 
 
 class Integers:
-    """The integer arguments that are inputs of programs: those that were seen to change.
+    """Decides which integer arguments are inputs of programs: those that have been seen to change.
 
-    The first value is part of the program, which may then unroll, slice and simplify by it.
+    The first value of an integer is part of the program, which may then unroll, slice and simplify by it.
     """
 
     def __init__(self) -> None:
-        # For arguments that differ by integers only: the first values, and those that a program must know.
+        # For each type of arguments, without its integers: the first value of each integer, and the positions of the
+        # integers that must stay part of the program.
         self.seen: dict[Key, tuple[dict[int, int], set[int]]] = {}
 
     def changing(self, leaves: Sequence[Value], key: Key) -> frozenset[int]:
-        """The positions of the integers that are inputs now, of arguments of a type that is new."""
+        """Return the positions of the integers that are inputs from now on, for arguments of a new type."""
         integers = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) is int and abs(leaf) < SMALL}
         if not integers:
             return NO_INTEGERS
@@ -75,7 +77,7 @@ class Integers:
         return frozenset(i for i, value in integers.items() if first.get(i, value) != value and i not in known)
 
     def fix(self, leaves: Sequence[Value], key: Key, positions: Iterable[int]) -> None:
-        """Let programs know these integers."""
+        """Keep the integers at these positions part of programs, though they change."""
         self._seen({i: leaves[i] for i in positions}, key)[1].update(positions)
 
     def _seen(self, integers: dict[int, int], key: Key) -> tuple[dict[int, int], set[int]]:
@@ -84,7 +86,7 @@ class Integers:
 
 
 def named(f: Function, leaves: Sequence[Value], tree: Tree) -> list[str]:
-    """The names of the leaves of arguments, as the user would write them: `n`, `options['steps']`."""
+    """Return the names of the leaves of the arguments as the user would write them, like `n` or `options['steps']`."""
     paths = [(0, i) for i in range(len(leaves))] if tree is None else optree.treespec_paths(tree)
     try:
         parameters = list(inspect.signature(f).parameters.values())
@@ -94,7 +96,7 @@ def named(f: Function, leaves: Sequence[Value], tree: Tree) -> list[str]:
 
 
 def unhashable(f: Function, leaves: Sequence[Value], tree: Tree) -> str:
-    """Say which of some arguments can be neither an input of a program nor a part of it."""
+    """Describe the first argument that can be neither an input of a program nor a part of it, for an error."""
     for leaf, name in zip(leaves, named(f, leaves, tree), strict=True):
         kind = type(leaf)
         if kind.__hash__ is None and not isinstance(leaf, np.ndarray | np.generic):
@@ -115,7 +117,7 @@ def _name(path: tuple[Value, ...], parameters: list[inspect.Parameter]) -> str:
 
 
 def most_different(keys: Iterable[Key], names: Sequence[str]) -> str:
-    """The argument in which most keys differ, and in what."""
+    """Describe the argument that has the most different types or values among the keys, for a warning."""
     columns = list(zip(*(key[1:] for key in keys if len(key) == len(names) + 1), strict=True))
     if not columns:
         return "its structures of arguments"

@@ -1,4 +1,4 @@
-"""Binomial checkpointing: how far to advance between snapshots, so that reversing a chain of steps runs the fewest.
+"""Binomial checkpointing: how far to advance between snapshots, so that reversing a chain of steps runs fewest steps.
 
 Griewank 1992, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation";
 Griewank and Walther 2000, algorithm 799.
@@ -8,7 +8,7 @@ import math
 
 
 def split(length: int, snapshots: int) -> int:
-    """How many steps to advance before the next snapshot, so that reversing `length` steps runs the fewest.
+    """Return how many steps to advance before the next snapshot, so that reversing `length` steps runs fewest steps.
 
     >>> split(10, snapshots=3)
     4
@@ -23,7 +23,7 @@ def split(length: int, snapshots: int) -> int:
 
 
 def default_memory(length: int) -> int:
-    """Carries to keep, unless told otherwise: as many as let every step be run at most three times.
+    """Return how many carries a loop keeps by default: enough that every step is run at most three times.
 
     >>> default_memory(200)
     20

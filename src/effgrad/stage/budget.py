@@ -1,4 +1,4 @@
-"""The memory of a compiled program, which is known before it runs, and its limit."""
+"""The memory limit of a compiled program, checked before it runs: the program's memory is known by then."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from effgrad.vocabulary import Function
 
 
 def check_limit(graph: Graph, program: Function, limits: Sequence[int], seconds: float) -> None:
-    """Raise `MemoryLimit` if a program takes more than the limit; say what keeping it costs."""
+    """Raise `MemoryLimit` if a program takes more memory than its limit; otherwise log what keeping to it costs."""
     limit = min([*limits, *([] if graph.limit is None else [graph.limit])], default=None)
     if limit is None:
         return
-    plan = getattr(program, "plan", None)  # NumPy's programs have none
+    plan = getattr(program, "plan", None)  # programs of the "numpy" backend have no plan
     values = sum(node.size * 8 for node in graph) if plan is None else plan.arena
     loops = reverses(graph)
     needed = values + sum(loop.saved for loop in loops)

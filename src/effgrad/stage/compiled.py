@@ -1,7 +1,7 @@
-"""`effgrad.compile`: a function staged once for each structure, shapes and types of its arguments, then a program.
+"""`effgrad.compile`: stage a function once for each structure, shapes and types of its arguments, and run the programs.
 
-A program is one path through the function. Its guards say, at run time, where another path begins: that one is staged
-when it is first taken, and found again by the answers that the guards gave.
+A program is one path through the function. Its guards notice, at run time, where another path begins. That path is
+staged when it is first taken, and found again by the answers of the guards.
 """
 
 import contextlib
@@ -39,14 +39,14 @@ from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
 from effgrad.vocabulary import Activation, Function, Option, Tree, Value
 
-# With so many paths for arguments of one type, a function is captured as one region, if it can be.
+# After this many paths for arguments of one type, the function is captured as one region, if that is possible.
 MANY_PATHS = 8
-# For arguments of so many types, there are programs.
+# Programs are made for at most this many types of arguments.
 MOST_TYPES = 256
 
 
 def numpy_program(graph: Graph, flush_subnormals: bool) -> Program:
-    """A program that runs as Python source, one NumPy call for an operation."""
+    """Return a program that runs as Python source, with one NumPy call for each operation."""
     run = executable(graph)
 
     def program(*leaves: Value) -> list[Value]:
@@ -61,12 +61,15 @@ _importing = forks.lock(waits=True)
 
 
 def native_program(graph: Graph, flush_subnormals: bool) -> Program:
-    """A program in machine code."""
+    """Return a program in machine code."""
     return _native().program(graph, flush_subnormals)  # type: ignore[no-any-return]
 
 
 def _native() -> Value:
-    """The package of machine code. A fork waits: a child would never finish what another thread has begun to import."""
+    """Import and return the package `native`.
+
+    A fork waits for the import to end: the child could never finish an import that another thread had begun.
+    """
     with _importing, _extra_named():
         from effgrad.stage import native
     return native
@@ -74,7 +77,7 @@ def _native() -> Value:
 
 @contextlib.contextmanager
 def _extra_named() -> Iterator[None]:
-    """Say what to install where llvmlite is missing."""
+    """Raise an error that says what to install if llvmlite is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -89,7 +92,7 @@ BACKENDS: dict[str, Callable[[Graph, bool], Program]] = {"native": native_progra
 
 
 def _owned(outputs: list[Value], inputs: Sequence[Value]) -> list[Value]:
-    """Outputs in memory of their own: a view, an input, a constant or a second mention is copied."""
+    """Return outputs that share no memory: a view, an input, a constant and a repeated output are copied."""
     seen = set(map(id, inputs))
     for i, value in enumerate(outputs):
         if isinstance(value, np.ndarray):
@@ -101,9 +104,10 @@ def _owned(outputs: list[Value], inputs: Sequence[Value]) -> list[Value]:
 
 @contextlib.contextmanager
 def _collection_paused() -> Iterator[None]:
-    """No search for garbage while a large graph is built: none of it is garbage, and the search takes a third.
+    """Pause the garbage collector while a large graph is built.
 
-    Nor is there one right after: what was made counts as old.
+    None of the graph is garbage, and collections would take a third of the time. At the end the new objects are moved
+    to the oldest generation, so that no collection goes through them right after.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -148,7 +152,7 @@ class Compiled(Generic[P, R]):
             return cast(R, self._run(leaves, tree))
 
     def __get__(self, instance: Value, owner: Activation = None) -> Value:
-        """A compiled method takes its object as an argument, as a function does."""
+        """Bind a compiled method to its object, which becomes its first argument."""
         return self if instance is None else types.MethodType(self, instance)
 
     def __repr__(self) -> str:
@@ -156,7 +160,7 @@ class Compiled(Generic[P, R]):
 
     @property
     def branches(self) -> bool:
-        """Whether a path of a program depends on the values of its inputs."""
+        """Whether any path has guards, and so depends on the values of its inputs."""
         return any(path.answers for paths in self.types.values() for path in paths.all)
 
     def __reduce__(self) -> Value:
@@ -170,7 +174,7 @@ class Compiled(Generic[P, R]):
             return self._by_function(leaves, tree)
         try:
             found = paths.run(inputs)
-        except MemoryLimit as error:  # a loop that runs longer than before
+        except MemoryLimit as error:  # a loop runs for more steps than it did when it was staged
             return self._within_limit(error, paths, leaves, tree)
         if found is not None:
             path, outputs = found
@@ -182,7 +186,7 @@ class Compiled(Generic[P, R]):
         return self._on_new_path(paths, inputs, leaves, tree)
 
     def _typed(self, leaves: Sequence[Value], tree: Tree) -> tuple[Paths | None, Sequence[Value]]:
-        """The paths for arguments of the type of these, and their inputs; None where there are too many types."""
+        """Return the paths for arguments of this type, or None if there are too many types; and the inputs."""
         key, inputs = typed(leaves, tree)
         try:
             paths = self.types.get(key)
@@ -197,7 +201,7 @@ class Compiled(Generic[P, R]):
         return paths, inputs
 
     def _full(self, leaves: Sequence[Value], tree: Tree) -> bool:
-        """Whether there are programs for too many types of arguments; the first time, a warning says so."""
+        """Whether programs exist for as many types of arguments as are kept; warn the first time."""
         if len(self.types) < MOST_TYPES:
             return False
         if not self.full:
@@ -210,12 +214,12 @@ class Compiled(Generic[P, R]):
         return True
 
     def _names(self, leaves: Sequence[Value], tree: Tree, integers: frozenset[int]) -> list[str]:
-        """The names of the inputs of programs."""
+        """Return the names of the arguments that are inputs of programs."""
         names = named(self.function, leaves, tree)
         return [name for i, name in enumerate(names) if i in integers or is_dynamic(leaves[i])]
 
     def _on_new_path(self, paths: Paths, inputs: Sequence[Value], leaves: Sequence[Value], tree: Tree) -> Value:
-        """The result on a path that is staged and compiled now."""
+        """Stage and compile the path that these arguments take, and return its result."""
         start, loops, given = time.perf_counter(), self._loops(), (leaves, tree)
         leaves, tree = given if tree is not None else flatten((leaves, {}))
         try:
@@ -229,7 +233,7 @@ class Compiled(Generic[P, R]):
                 except Exception:
                     if not paths.integers:
                         raise
-                    self.integers.fix(given[0], typed(*given)[0], paths.integers)  # perhaps Python must know them
+                    self.integers.fix(given[0], typed(*given)[0], paths.integers)  # Python may need their values
                     return self._run(*given)
             paths.limited = graph.limit is not None and self._has_own(loops)
             check_limit(graph, program, self.limits, time.perf_counter() - start)
@@ -238,7 +242,7 @@ class Compiled(Generic[P, R]):
         except MemoryLimit as error:
             paths.limited = self._has_own(loops)
             return self._within_limit(error, paths, *given)
-        except GuardFailed:  # where rounding decides, the program may not take the path that NumPy takes
+        except GuardFailed:  # rounding decided a branch, and differs between the program and NumPy
             with self._settings():
                 outputs = _owned(values(results), inputs)
         if graph.differentiated and any(map(undefined, outputs)):
@@ -246,7 +250,7 @@ class Compiled(Generic[P, R]):
         return optree.tree_unflatten(graph.tree, outputs)
 
     def _whole(self, leaves: Sequence[Value], tree: Tree, paths: Paths) -> tuple[Graph, list[Value], Program] | None:
-        """The program for all paths: the function as one region, where it takes many and can be captured."""
+        """Return one program for all paths, the function as one region; None if it has few paths or is not captured."""
         if paths.number != MANY_PATHS or self.backend != "native":
             return None
         whole = functools.partial(performed_once, self.function)
@@ -254,7 +258,7 @@ class Compiled(Generic[P, R]):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", StagingWarning)
                 found = self._staged(leaves, tree, self._loops(), paths.integers, lambda *a, **k: whole(a, k))
-        except Exception:  # what is wrong is said where Python runs the function
+        except Exception:  # an error of the function is raised again where Python runs it
             return None
         paths.forget()
         return found
@@ -263,7 +267,7 @@ class Compiled(Generic[P, R]):
         self, leaves: Sequence[Value], tree: Tree, loops: Loops, integers: frozenset[int],
         function: Function | None = None,
     ) -> tuple[Graph, list[Value], Program]:
-        """The graph for these arguments, the leaves of its result, and the program."""
+        """Return the graph for these arguments, the leaves of its result, and the program."""
         with self._settings():
             graph, results = staged(function or self.function, leaves, tree, simplifier(), loops, integers)
         loops.check_guards(len(graph.guards))
@@ -274,17 +278,20 @@ class Compiled(Generic[P, R]):
         return graph, results, BACKENDS[self.backend](graph, self.flush_subnormals)
 
     def _loops(self, reason: str = "") -> Loops:
-        """The loops of a program; those of NumPy's programs are unrolled, and all if there is a reason."""
+        """Return the handler of a program's loops. It unrolls them all for the "numpy" backend, or with a reason."""
         if self.backend != "native":
             reason = f"backend={self.backend!r}, which runs one operation after the other"
         return Loops(None if reason else _native().Executable, self.limits, reason)
 
     def _has_own(self, loops: Loops) -> bool:
-        """Whether a derivative in the program has a limit besides that of the program."""
+        """Whether a derivative in the program has a memory limit of its own."""
         return loops.limits != self.limits
 
     def _within_limit(self, error: MemoryLimit, paths: Paths, leaves: Sequence[Value], tree: Tree) -> Value:
-        """The result by the function itself, whose derivatives keep their own limit with a tape on disk."""
+        """Return the result of the uncompiled function, whose derivatives keep to their limit by a tape on disk.
+
+        If no derivative has a memory limit of its own, the error is raised.
+        """
         if not paths.limited:
             raise error
         paths.over_limit = True
@@ -292,14 +299,14 @@ class Compiled(Generic[P, R]):
         return self._by_function(leaves, tree)
 
     def _by_function(self, leaves: Sequence[Value], tree: Tree) -> Value:
-        """The result by the function itself: its derivatives have limits where the program has NaN."""
+        """Return the result of the uncompiled function, whose derivatives take limits where the program gives NaN."""
         if tree is None:
             return self.function(*leaves)
         args, kwargs = optree.tree_unflatten(tree, leaves)
         return self.function(*args, **kwargs)
 
     def _settings(self) -> contextlib.AbstractContextManager[None]:
-        """The floating-point settings of the program, for its first run, by NumPy."""
+        """Return a context with the program's floating-point settings, for its first run, which NumPy does."""
         if self.backend != "native" or not self.flush_subnormals:
             return contextlib.nullcontext()
         with _extra_named():
@@ -307,7 +314,7 @@ class Compiled(Generic[P, R]):
         return flushed()
 
     def path(self, *args: Value, **kwargs: Option) -> Path:
-        """The path that these arguments take, staged and compiled now if it is not known."""
+        """Run the function on these arguments and return the path that they take, which is compiled if it is new."""
         self(*args, **kwargs)
         paths, _ = self._typed(*flattened(args, kwargs))
         if paths is None or paths.latest is None:
@@ -330,24 +337,25 @@ class Compiled(Generic[P, R]):
 def compile(  # noqa: A001 (the name users look for)
     f: Callable[P, R], backend: str = "native", flush_subnormals: bool = False, memory: str | int | None = None
 ) -> Compiled[P, R]:
-    """`f` as a program of its own: staged when it is first called with arguments of a type, then run without Python.
+    """Compile `f` to a program, which is staged at the first call with each type of arguments, then run without Python.
 
     Floats and arrays are the program's inputs; it is staged again for other shapes, dtypes and strings. An integer is
-    part of the program until it comes with another value; then it is an input, about which Python may ask. Python's
-    control flow is followed: a path is compiled when it is first taken. What `f` does besides returning a value
-    (printing) happens when a path is staged, not when it runs. All that `f` reads besides its arguments (what it
-    closes over, globals, random numbers) is constant; arrays given to it are copies, which it may write to.
+    part of the program until it comes with another value; from then on it is an input, and only where Python needs its
+    value does the path depend on it. Python's control flow is followed: a path is compiled when it is first taken.
+    Side effects of `f`, such as printing, happen when a path is staged, not when it runs. Everything that `f` reads
+    besides its arguments (what it closes over, globals, random numbers) is constant. The arrays that it is given are
+    copies, which it may write to.
 
     Arguments:
-        f: a function of pytrees, in plain NumPy; derivatives may be taken in it or be it.
+        f: a function of pytrees, in plain NumPy; it may take derivatives, or be a derivative.
         backend: "native" for machine code, which needs llvmlite, or "numpy" for one NumPy call for each operation.
         flush_subnormals: let the processor take numbers below 2.2e-308 as zero in machine code. Arithmetic with them
             is many times slower; weights that underflow, as in softmax, are often among them.
         memory: a limit for the memory of the program, as bytes or a text like "100 MB". Reverse mode in a loop that
-            would save more than its part of the limit (without one, more than 8 MB, or 128 where steps call NumPy)
-            keeps states of the loop instead, and runs the steps between them again. The logger "effgrad.memory" says
-            how often. A derivative with a limit of its own, `compile(grad(f, memory="100 MB"))`, keeps that; it runs
-            without being compiled, with its tape on disk, where a compiled program would take more.
+            would save more than its part of the limit (without a limit, more than 8 MB, or 128 MB where steps call
+            NumPy) keeps states of the loop instead, and reruns the steps between them. The logger "effgrad.memory"
+            says how often. A derivative with a limit of its own, `compile(grad(f, memory="100 MB"))`, keeps to that
+            limit; where a compiled program would need more, it runs uncompiled, with its tape on disk.
 
     Returns:
         A function of the same arguments and results; its `report()` says what was compiled and what was not.

@@ -1,10 +1,10 @@
-"""Einsums and matrix products with less work in them.
+"""Passes that make einsums and matrix products cheaper.
 
-An einsum of two operands is a matrix product, for which there is BLAS. Of a product that is only summed, an operand is
-summed first. An einsum of several operands is a chain of products of two, in the order that costs least; what several
-einsums have in common (the tangents of one, say, in each of which another operand is a tangent) is computed once and
-costs each a part. Products that share a factor are one product: the factor is read once, and narrow products become a
-wide one.
+An einsum of two operands becomes a matrix product, which BLAS computes. If an axis of one operand is only summed, it is
+summed before the product. An einsum of several operands becomes a chain of products of two, in the order that costs
+least. Products that several einsums have in common are computed once, and each of these einsums counts a part of the
+cost; the tangents of one einsum, for example, differ in one operand each. Narrow products that share a factor become
+one wide product, which reads the factor once.
 """
 
 import collections
@@ -30,12 +30,13 @@ from effgrad.vocabulary import Option, Value
 
 # Longer einsums are left to NumPy: the orders to try grow with the factorial.
 MOST_OPERANDS = 5
-# Wider products gain nothing by being joined; smaller ones (of the width and the summed axis) are no work for BLAS.
+# Products with more columns gain nothing by being joined. Products whose right factor has fewer elements are too small
+# for BLAS.
 WIDEST, SMALLEST = 64, 32
 
 
 def products(node: Node, add: Add) -> Value:
-    """An einsum of two operands becomes one matrix product, batched over the subscripts that all three share."""
+    """Turn an einsum of two operands into a matrix product, batched over the subscripts in both and in the output."""
     if node.primitive is not einsum or len(node.args) != 2 or node.dtype.kind != "f":
         return node
     if any(map(is_broadcast, node.args)):
@@ -49,7 +50,7 @@ def products(node: Node, add: Add) -> Value:
 
 
 def _unbroadcast(node: Node, add: Add) -> Value:
-    """An einsum of what was broadcast is one of what it was before, broadcast where nothing else has the axis."""
+    """Replace broadcast operands of an einsum by what they repeat; broadcast the result along axes that none has."""
     terms, output = _terms(node)
     args = list(node.args)
     for i, (a, term) in enumerate(zip(node.args, terms, strict=True)):
@@ -61,7 +62,7 @@ def _unbroadcast(node: Node, add: Add) -> Value:
         kept = [s for s, n in zip(term, lengths, strict=True) if n > 1 or s not in others]
         shape = tuple(n for s, n in zip(term, lengths, strict=True) if s in kept)
         if shape != tuple(n for s, n in zip(term, a.shape, strict=True) if s in kept) or len(kept) == len(term):
-            continue  # what nothing else has is summed as often as it is repeated
+            continue  # an axis that only this operand has is summed: each repetition counts
         terms[i] = "".join(kept)
         args[i] = add(reshaped(a, source, shape))
     if all(map(operator.is_, args, node.args)) or len(set(output)) < len(output):
@@ -70,7 +71,7 @@ def _unbroadcast(node: Node, add: Add) -> Value:
 
 
 def _of_shorter(node: Node, terms: list[str], output: str, args: list[Value], add: Add) -> Value:
-    """An einsum of operands that lack axes of the output, broadcast along those that all of them lack."""
+    """Return an einsum whose operands may lack axes of the output; it is broadcast along axes that all of them lack."""
     left = "".join(s for s in output if any(s in term for term in terms))
     if not left:
         return node
@@ -99,13 +100,13 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Val
         return add(transposed(node, x, tuple(map(letters.index, order))))
 
     def summed_alone(x: Value, letters: str, other: str) -> tuple[Value, str]:
-        """The sum over what neither the other operand nor the output has."""
+        """Sum an operand over the axes that neither the other nor the output has; return also the subscripts left."""
         kept = "".join(s for s in letters if s in other + output)
         axes = tuple(i for i, s in enumerate(letters) if s not in kept)
         return (make(sum_, (x,), shape(kept), axis=axes) if axes else x), kept
 
     def spread(x: Value, letters: str) -> Value:
-        """Axes in the order of the output, of length one where there are none."""
+        """Reorder the axes as in the output, with axes of length one for those that are missing."""
         axes = ordered(x, letters, sorted(letters, key=output.index))
         return add(reshaped(node, axes, tuple(sizes[s] if s in letters else 1 for s in output)))
 
@@ -120,13 +121,13 @@ def _as_product(node: Node, left: str, right: str, output: str, add: Add) -> Val
     y = add(reshaped(node, ordered(b, right, [*batch, *summed, *columns]), (*shape(batch), depth, width)))
     z = make(matmul, (x, y), (*shape(batch), height, width))
     order = [*batch, *rows, *columns]
-    if not order:  # a number, and not an array without axes
+    if not order:  # the result is a number, not an array without axes
         return reshaped(node, z, ())
     return transposed(node, add(reshaped(node, z, shape(order))), tuple(map(order.index, output)))
 
 
 def inner(graph: Graph) -> Graph:
-    """The graph with einsums of which nothing but a sum is needed, up to a factor, without what is summed."""
+    """Return the graph with each sum of an einsum that nothing else reads as one einsum, times scalar factors."""
     if not any(node.primitive is einsum for node in graph):
         return graph
     uses = uses_of(graph)
@@ -140,7 +141,7 @@ def inner(graph: Graph) -> Graph:
 
 
 def _summed(node: Node, uses: dict[Node, int]) -> tuple[Node, list[Any]] | None:
-    """The einsum that a sum adds up, and the numbers that it is multiplied by on the way."""
+    """Return the einsum whose elements a sum adds up, and the scalars that multiply them in between; or None."""
     factors: list[Value] = []
     (x,) = node.args
     while type(x) is Node and uses[x] == 1 and x.dtype == node.dtype and x.dtype.kind == "f":
@@ -160,7 +161,7 @@ def _summed(node: Node, uses: dict[Node, int]) -> tuple[Node, list[Any]] | None:
 
 
 def _contracted(node: Node, product: Node, factors: list[Value], new: dict[Node, Node], nodes: list[Node]) -> Node:
-    """The sum of an einsum, as an einsum."""
+    """Return the sum of an einsum as an einsum with fewer output axes, times the factors."""
     terms, output = _terms(product)
     axes = reduced_axes(node.params["axis"], len(output))
     kept = "".join(s for i, s in enumerate(output) if i not in axes)
@@ -174,7 +175,7 @@ def _contracted(node: Node, product: Node, factors: list[Value], new: dict[Node,
 
 
 def paired(graph: Graph) -> Graph:
-    """The graph with every einsum of three operands and more as einsums of two."""
+    """Return the graph with every einsum of three operands or more as einsums of two."""
     long = [node for node in graph if _long(node)]
     if not long:
         return graph
@@ -211,7 +212,7 @@ def _pair(args: tuple[Value, ...], terms: list[str], i: int, j: int) -> Value:
 
 
 def _in_pairs(node: Node, originals: tuple[Value, ...], shared: Value, nodes: list[Node]) -> Node:
-    """The last of the einsums of two operands that make this one."""
+    """Append the einsums of two operands that compute a long einsum to `nodes`, all but the last, and return that."""
     terms, output = _terms(node)
     sizes = {s: n for term, a in zip(terms, node.args, strict=True) for s, n in zip(term, shape_of(a), strict=True)}
 
@@ -220,7 +221,7 @@ def _in_pairs(node: Node, originals: tuple[Value, ...], shared: Value, nodes: li
 
     @functools.cache
     def best(terms: tuple[str, ...], first: bool = False) -> tuple[float, tuple[int, int]]:
-        """The cost of a product of these, and the two operands to begin with."""
+        """Return the least cost of contracting these operands, and the pair to contract first."""
         if len(terms) == 2:
             return cost("".join(terms)), (0, 1)
         costs = []
@@ -245,16 +246,17 @@ def _in_pairs(node: Node, originals: tuple[Value, ...], shared: Value, nodes: li
 
 
 def _after(terms: tuple[str, ...], output: str, i: int, j: int) -> tuple[str, ...]:
-    """The operands that are left after the product of two, which comes first."""
+    """Return the subscripts of the operands after two are multiplied; those of the product come first."""
     others = [term for k, term in enumerate(terms) if k not in (i, j)]
     kept = dict.fromkeys(s for s in terms[i] + terms[j] if s in output or any(s in term for term in others))
     return "".join(kept), *others
 
 
 def joined(graph: Graph) -> Graph:
-    """The graph with narrow products of one matrix with several as one product of it with all of them.
+    """Return the graph with narrow products that share their left factor as one product with all the right factors.
 
-    What comes after the product, for each of its parts, comes in step, so that one loop can do it for all of them.
+    The nodes are sorted by depth, so that the operations on the parts of the product stand side by side, and one loop
+    can compute them for all parts.
     """
     factors = collections.Counter(node.args[0] for node in graph if _narrow(node))
     if max(factors.values(), default=0) < 2:
@@ -279,9 +281,10 @@ def joined(graph: Graph) -> Graph:
 
 
 def _depths(graph: Graph) -> dict[Node, int]:
-    """How many operations that end a loop lie before each node; at least as many as before the last guard above it.
+    """Return the depth of each node: the largest number of operations that end a loop on a path to it.
 
-    Operations of one depth need each other only in the order in which they are.
+    A node is at least as deep as the last guard before it, so that it stays behind the guard when nodes are sorted by
+    depth. Nodes of the same depth keep their order, in which each follows those that it reads.
     """
     depth: dict[Node, int] = {}
     least = 0
@@ -294,7 +297,7 @@ def _depths(graph: Graph) -> dict[Node, int]:
 
 
 def _ends_loop(node: Node) -> bool:
-    """Whether what needs an operation's result cannot be in the loop that computes it."""
+    """Whether operations that read the result of this one cannot be in the loop that computes it."""
     if node.primitive.kind == "elementwise" or is_broadcast(node):
         return False
     return affine(node) is None or node.size < node.args[0].size
@@ -311,7 +314,7 @@ def _narrow(node: Node) -> bool:
 
 
 def _product(members: list[Node], new: dict[Node, Node], nodes: list[Node]) -> None:
-    """One product for all members. Its rows are their columns, which lie in one piece each."""
+    """Compute all members by one product, transposed, so that the columns of each member are contiguous rows of it."""
 
     def add(node: Node) -> Node:
         nodes.append(node)

@@ -1,4 +1,4 @@
-"""Moves in programs: what an affine one does to memory, and the moves that passes write.
+"""Moves in programs: the views that affine moves make, and constructors of moves for the passes.
 
 An affine move is an offset and a stride for each axis of its result. NumPy works them out: the move is applied to an
 array over memory that is never read.
@@ -17,12 +17,12 @@ from effgrad.vocabulary import Index, Option, Value
 
 Shape = tuple[int, ...]
 
-# Stands for any memory; never read.
+# Stands for any memory, and is never read.
 _ORIGIN = np.zeros(16)
 
 
 def address_of(array: np.ndarray) -> int:
-    """The place of the first element of an array."""
+    """The address of the first element of an array."""
     return int(array.__array_interface__["data"][0])
 
 
@@ -31,7 +31,7 @@ _ORIGIN_ADDRESS = address_of(_ORIGIN)
 
 @functools.cache
 def contiguous(shape: Shape, dtype: Option) -> np.ndarray:
-    """A contiguous array of this shape over memory that is never read."""
+    """Return an array of this shape with the strides of C order, over memory that is never read."""
     strides, step = [], np.dtype(dtype).itemsize
     for n in reversed(shape):
         strides.append(step)
@@ -40,12 +40,12 @@ def contiguous(shape: Shape, dtype: Option) -> np.ndarray:
 
 
 def offset_of(view: np.ndarray) -> int:
-    """The place of the first element of a view of such an array, in bytes."""
+    """The offset, in bytes, of the first element of a view of an array that `contiguous` made."""
     return address_of(view) - _ORIGIN_ADDRESS
 
 
 def view_of(node: Node, memory: np.ndarray) -> Value:
-    """A move's result as a view of its argument's memory; None where it takes a copy."""
+    """Return the result of a move as a view of its argument's memory; None if the move needs a copy."""
     try:
         return node.primitive.view(memory, **node.params)
     except ValueError:
@@ -53,14 +53,14 @@ def view_of(node: Node, memory: np.ndarray) -> Value:
 
 
 def affine(node: Node) -> Value:
-    """The view that a move is of an argument in C order; None if it is not affine, or not a move of one node."""
+    """Return a move's view of an argument in C order; None if the operation is not an affine move of one node."""
     if not node.primitive.view or node.slots or type(node.args[0]) is not Node:
         return None
     return view_of(node, contiguous(node.args[0].shape, node.dtype))
 
 
 def keeps_order(node: Node) -> bool:
-    """Whether a node is all of its argument, in the same order."""
+    """Whether a node has all elements of its argument, in the same order."""
     view = affine(node)
     if view is None or view.size != node.args[0].size:
         return False
@@ -68,7 +68,7 @@ def keeps_order(node: Node) -> bool:
 
 
 def is_broadcast(value: Value) -> bool:
-    """Whether a value repeats another along axes."""
+    """Whether a value is the broadcast of another."""
     return type(value) is Node and value.primitive is move.broadcast_to
 
 
@@ -77,7 +77,7 @@ def _made(like: Node, primitive: Any, args: Sequence[Value], shape: Shape, param
     return like.changed(primitive=primitive, args=tuple(args), params=params, slots=slots, shape=shape, kind=kind)
 
 
-# New operations, whose results have the dtype of `like`, and its class if they have its shape.
+# Constructors of new nodes. Their results have the dtype of `like`, and also its class if they have its shape.
 
 
 def reshaped(like: Node, x: Value, shape: Shape) -> Node:
@@ -107,10 +107,10 @@ def stacked(like: Node, pieces: Sequence[Value], axis: int) -> Node:
 
 
 def converted(like: Node, x: Value) -> Node:
-    """A value in the dtype of `like`."""
+    """Return a conversion to the dtype of `like`."""
     return _made(like, move.astype, [x], shape_of(x), {"dtype": like.dtype})
 
 
 def repeated_constant(value: Value, like: np.ndarray) -> Node:
-    """An array as the broadcast of a part of it."""
+    """Return the node that broadcasts a part of a constant array to the whole array, `like`."""
     return Node(move.broadcast_to, (value,), {"shape": like.shape}, (), like)

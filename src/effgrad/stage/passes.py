@@ -1,4 +1,4 @@
-"""Optimisation: graphs that mean the same and cost less; results stay within rounding of the program as written.
+"""Optimisation passes: each returns a graph that costs less and computes the same, up to rounding.
 
 `simplified` runs rules over a graph in one walk; `common` and `dead` look at the graph as a whole.
 """
@@ -19,12 +19,12 @@ from effgrad.stage.rules import Add, Rule, key_of
 from effgrad.stage.shapes import SHAPES, shapes
 from effgrad.vocabulary import Value
 
-# A folded constant larger than its ingredients is kept as the operation that makes it.
+# An operation on constants stays an operation if its result has more elements than this, and than each constant.
 LARGEST_CONSTANT = 4096
 
 
 def constants(node: Node, add: Add) -> Value:
-    """Operations on constants alone are carried out; guards on constants hold already."""
+    """Carry out an operation on constants alone, and drop a guard on a constant, which holds already."""
     if any(type(a) is Node for a in node.args):
         return node
     if node.slots or node.size > max(LARGEST_CONSTANT, *(np.size(a) for a in node.args), 0):
@@ -36,7 +36,7 @@ def constants(node: Node, add: Add) -> Value:
 
 
 def repeated() -> Rule:
-    """The rule that an operation that was done before, on the same arguments, is not done again."""
+    """Return the rule that replaces an operation by an earlier one on the same arguments; the rule remembers them."""
     seen: dict[Value, Node] = {}
 
     def rule(node: Node, add: Add) -> Value:
@@ -54,12 +54,12 @@ def repeated() -> Rule:
 
 
 def common(graph: Graph) -> Graph:
-    """The graph with every operation done once."""
+    """Return the graph with every repeated operation done only once."""
     return simplified(graph, repeated())
 
 
 def dead(graph: Graph) -> Graph:
-    """Operations on which neither a result nor a guard depends are dropped."""
+    """Return the graph without the operations on which neither an output nor a guard depends."""
     needed = {o for o in graph.outputs if type(o) is Node}
     kept = []
     for node in reversed(graph.nodes):
@@ -74,8 +74,8 @@ def dead(graph: Graph) -> Graph:
 
 RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 
-# Whether a rule may concern a node with a node as an argument, of the rules that do not concern all: as far as its
-# primitive tells, and whether it is an array.
+# For the rules that do not apply to every node: whether a rule may apply to a node that has a node as an argument. The
+# answer depends only on the node's primitive and on whether it is an array, so that it can be memoised by them.
 _CONCERNS: dict[Rule, Callable[[Node], bool]] = {
     constants: lambda node: False,
     algebra: concerns,
@@ -85,7 +85,7 @@ _CONCERNS: dict[Rule, Callable[[Node], bool]] = {
 
 
 class Simplifier:
-    """Nodes of a program in the making, each replaced by what the rules make of it."""
+    """Collects the nodes of a program that is being built, each simplified by the rules."""
 
     def __init__(self, *rules: Rule) -> None:
         self.rules, self.nodes = rules, list[Node]()
@@ -93,7 +93,7 @@ class Simplifier:
         self.concerning: dict[bool, dict[Primitive, list[Rule]]] = {False: {}, True: {}}
 
     def add(self, node: Any) -> Value:
-        """Return the node or constant that stands for a node in the program."""
+        """Add a node, simplified, to the program, and return the node or constant that stands for it."""
         present, add = self.present, self.add
         while type(node) is Node and node.primitive is not INPUT and node not in present:
             rules: Sequence[Rule] = self.rules
@@ -121,12 +121,12 @@ class Simplifier:
 
 
 def simplifier() -> Simplifier:
-    """All that can be done to a node when those before it are done, and those that follow are not known."""
+    """Return a simplifier of nodes as they are recorded, with the rules that need only the nodes before."""
     return Simplifier(constants, algebra, shapes, repeated())
 
 
 def simplified(graph: Graph, *rules: Rule) -> Graph:
-    """The graph with each node, its arguments already new, replaced by what the rules make of it."""
+    """Return the graph with each node simplified by the rules, after its arguments."""
     new: dict[Node, Value] = {node: node for node in graph.inputs}
     made = Simplifier(*rules)
     for node in graph.nodes:
@@ -145,7 +145,7 @@ PASSES: dict[str, Callable[[Graph], Graph]] = {
 
 
 def contracted(graph: Graph) -> Graph:
-    """The passes over products once the whole program is known."""
+    """Return the graph after the passes over products, which need the whole program."""
     if any(node.primitive is einsum for node in graph):
         graph = dead(simplified(paired(inner(graph)), *RULES, repeated()))
     together = joined(graph)
@@ -153,7 +153,7 @@ def contracted(graph: Graph) -> Graph:
 
 
 def structure(graph: Graph) -> Value:
-    """Return a key that two graphs share if they compute the same."""
+    """Return a key that is equal for two graphs of the same operations on the same arguments."""
     numbers = {node: number for number, node in enumerate([*graph.inputs, *graph.nodes])}
 
     def named(value: Value) -> Value:

@@ -1,4 +1,4 @@
-"""The programs of a compiled function for arguments of one type: one for each path that was taken."""
+"""The programs of a compiled function for arguments of one type, one program for each path that was taken."""
 
 import logging
 import operator
@@ -12,19 +12,19 @@ from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GuardFailed, ancestors
 from effgrad.vocabulary import Value
 
-# Says, at level INFO, what is staged, for which arguments, and how long it took.
+# Logs, at level INFO, what is staged, for which arguments, and how long it took.
 LOGGER = logging.getLogger("effgrad.stage")
 
-# After so many paths for arguments of one type, a function runs as plain Python.
+# After this many paths for arguments of one type, a function runs as plain Python.
 MOST_PATHS = 64
-# A report has so many lines of a kind.
+# A report lists at most this many lines under each title.
 MOST_LISTED = 12
 
 Program = Callable[..., list[Any]]
 
 
 def _described(leaves: Sequence[Value]) -> str:
-    """The types of the arguments of a program, for the log."""
+    """Describe the types of a program's arguments, for the log."""
     kinds = [
         f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__ for leaf in leaves
     ]
@@ -32,15 +32,15 @@ def _described(leaves: Sequence[Value]) -> str:
 
 
 class Path:
-    """One path: its program, what the guards answer on it, and what makes the result."""
+    """One path: its program, the answers of its guards, and the function that builds the result from the outputs."""
 
     __slots__ = ("answers", "differentiated", "graph", "program", "result", "seconds", "unrolled")
 
     def __init__(self, graph: Graph, program: Program, seconds: float, unrolled: Sequence[str] = ()) -> None:
         self.graph, self.program, self.seconds, self.differentiated = graph, program, seconds, graph.differentiated
-        # Of each loop that Python has run, the line and the reason.
+        # The line of each loop that Python has unrolled, and the reason.
         self.unrolled = unrolled
-        # What makes the result of the outputs.
+        # Builds the result from the outputs.
         self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
         self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
 
@@ -50,26 +50,26 @@ def _answer(value: Value) -> Value:
 
 
 def listed(title: str, lines: Sequence[str]) -> list[str]:
-    """A title and the lines under it; nothing where there are none."""
+    """Return a title and the lines under it; nothing if there are no lines."""
     shown = [*lines[:MOST_LISTED], *["..."] * (len(lines) > MOST_LISTED)]
     return [f"{title}:", *(f"  {line}" for line in shown)] if lines else []
 
 
 class Paths:
-    """The paths known for arguments of one type, by the answers that lead to them."""
+    """The known paths for arguments of one type, found by the answers of the guards that lead to them."""
 
     def __init__(self, name: str, integers: frozenset[int]) -> None:
-        # The positions of the integers that are inputs.
+        # The positions, among the leaves, of the integers that are inputs.
         self.name, self.integers = name, integers
         self.known: dict[tuple[Value, ...], Path] = {}
         self.all: list[Path] = []
         self.latest: Path | None = None
         self.number = 0
-        # Whether a derivative has a limit of memory, and whether programs would take more.
+        # Whether a derivative has a memory limit of its own, and whether a program has exceeded one.
         self.limited = self.over_limit = False
 
     def add(self, path: Path, leaves: Sequence[Value]) -> None:
-        """Keep the path that these arguments take."""
+        """Store the path that these arguments take."""
         self.number += 1
         LOGGER.info(
             "%s: staged in %.2f s for %s: %d operations, %d guards, path %d",
@@ -81,12 +81,12 @@ class Paths:
             self.known.setdefault(path.answers[:length], path)
 
     def forget(self) -> None:
-        """Keep no path: a program for all of them is to come."""
+        """Drop all paths, before one program for all of them is added."""
         self.known.clear()
         self.all.clear()
 
     def run(self, leaves: Sequence[Value]) -> tuple[Path, list[Any]] | None:
-        """The outputs on the path that these leaves take, if it is known."""
+        """Return the path that these leaves take, and its outputs; None if the path is not known."""
         path, tried = self.latest, set[Path]()
         while path is not None:
             try:
@@ -96,7 +96,7 @@ class Paths:
                 told = failed.position >= 0
                 path = self.known.get((*path.answers[: failed.position], _answer(failed.value))) if told else None
                 if path in tried or not told:
-                    # A result of another shape, at no guard, is a path that nothing tells beforehand.
+                    # A result of another shape fails at no guard, so no answers lead to its path: try all others.
                     path = next((other for other in reversed(self.all) if other not in tried), None)
             else:
                 self.latest = path
@@ -105,11 +105,11 @@ class Paths:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many paths as are kept."""
+        """Whether as many paths were added as a function may have."""
         return self.number >= MOST_PATHS
 
     def exhausted(self, names: Callable[[], Sequence[str]]) -> bool:
-        """Whether there are too many paths; the first time, a warning says so, and by which of the inputs' names."""
+        """Whether there are too many paths; the first time, warn, and name the inputs that the paths depend on."""
         if not self.full:
             return False
         if self.number == MOST_PATHS:
@@ -123,7 +123,7 @@ class Paths:
         return True
 
     def _asked(self, names: Sequence[str]) -> str:
-        """The inputs that the first guard depends on at which paths part."""
+        """Describe the inputs that decide the first guard at which the paths part."""
         paths = list(set(self.known.values()))
         guards = zip(*(path.graph.guards for path in paths), strict=False)
         parting = next((g for g in guards if len({_answer(guard.expected) for guard in g}) > 1), None)

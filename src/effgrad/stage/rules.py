@@ -1,7 +1,7 @@
-"""Rules: what one node may become, given that its arguments are done.
+"""Rules: simplify one node, whose arguments are already simplified.
 
-A rule gives what stands for a node: the node itself, or another, to which the rules apply again, or a constant. It may
-`add` other nodes before it.
+A rule returns what replaces a node: the node itself, another node, to which the rules apply again, or a constant. It
+may `add` other nodes before it.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ LARGE = 1 << 16
 
 
 def key_of(value: Value) -> Value:
-    """A hashable stand-in for an argument or a parameter."""
+    """Return a hashable key, equal for equal arguments or parameters."""
     kind = type(value)
     if kind is Node or kind is str or kind is float and value == value and value != 0:
         return value
@@ -38,7 +38,7 @@ def key_of(value: Value) -> Value:
 
 
 def _contents(value: np.ndarray) -> bytes:
-    """The bytes of an array, or of a large one a digest of them."""
+    """Return the bytes of an array, or a digest of them if the array is large."""
     if value.nbytes < LARGE or value.dtype.kind not in "fciub":
         return value.tobytes()
     return hashlib.sha256(np.ascontiguousarray(value).data).digest()
@@ -53,7 +53,7 @@ def weak(kind: type) -> Value:
 
 
 def fitting(node: Node, value: Value) -> Value:
-    """`value` in place of `node`, if it is of the same type."""
+    """Return `value` if it can replace `node`, being of the same dtype, shape and weak class; otherwise the node."""
     if value is None:
         return node
     if type(value) is Node:

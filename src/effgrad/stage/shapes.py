@@ -1,4 +1,4 @@
-"""Reshapes, transposes, broadcasts and sums that do nothing, or that can be one."""
+"""The shapes rule: drop reshapes, transposes, broadcasts and sums that do nothing, and merge those in a row."""
 
 import operator
 
@@ -16,7 +16,7 @@ from effgrad.vocabulary import Index, Value
 
 
 def shapes(node: Node, add: Add) -> Value:
-    """Reshapes, transposes, broadcasts and sums that do nothing, or that can be one."""
+    """Drop a reshape, transpose, broadcast or sum that does nothing, or merge it with the one before."""
     simpler = SHAPES.get(node.primitive)
     if simpler is not None:
         return fitting(node, simpler(node, add))
@@ -28,7 +28,7 @@ def shapes(node: Node, add: Add) -> Value:
 
 
 def _shaped(node: Node, add: Add) -> Value:
-    """The last of several reshapes, or broadcasts, unless nothing is left to do."""
+    """Merge a chain of reshapes, or of broadcasts, into the last one; drop it if the shape does not change."""
     (a,) = node.args
     while type(a) is Node and a.primitive is node.primitive:
         (a,) = a.args
@@ -61,7 +61,7 @@ def _sum(node: Node, add: Add) -> Node | None:
 
 
 def _scatter_add(node: Node, add: Add) -> Value:
-    """Pieces at one place are added first; one piece put over the whole array is that piece, or rearranges it."""
+    """Add up pieces that go to one index first; a single piece that fills the array becomes a reshape or a gather."""
     if len(node.args) > 1:
         return _gathered(node, add)
     if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node:
@@ -73,7 +73,7 @@ def _scatter_add(node: Node, add: Add) -> Value:
 
 
 def _rearranged(node: Node, index: Index, add: Add) -> Node | None:
-    """One piece whose elements go to all places, one to each: every place reads its element."""
+    """Rewrite one piece that puts exactly one element into each place as an index that reads it from the piece."""
     (piece,) = node.args
     if piece.size != node.size or piece.dtype != node.dtype:
         return None
@@ -85,7 +85,7 @@ def _rearranged(node: Node, index: Index, add: Add) -> Node | None:
 
 
 def _gathered(node: Node, add: Add) -> Node | None:
-    """The pieces of a sum that go to one place, added up before they go there."""
+    """Add up the pieces of a sum that go to the same index, before they are scattered; None if there are none."""
     indices = node.params["indices"]
     places: dict[Value, Value] = {}
     for piece, index in zip(node.args, indices, strict=True):
@@ -108,7 +108,7 @@ SHAPES: dict[Primitive, Rule] = {
 
 
 def _unbroadcast_arguments(node: Node) -> Node:
-    """An elementwise operation broadcasts by itself, as long as the shape of its result stays."""
+    """Pass arguments unbroadcast to an elementwise operation, which broadcasts them, if its shape stays the same."""
     args = list(node.args)
     for i, a in enumerate(args):
         if is_broadcast(a) and _strong_array(a.args[0]):
