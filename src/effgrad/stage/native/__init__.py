@@ -1,4 +1,4 @@
-"""A graph as machine code: kernels run by a small native driver, and calls of NumPy between them."""
+"""Run a graph as machine code: a small native driver runs its kernels, with calls of NumPy between them."""
 
 import functools
 import hashlib
@@ -30,12 +30,13 @@ from effgrad.stage.native.triangles import chosen
 from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, same
 from effgrad.vocabulary import Function, Value
 
-# More different straight-line operations than this are not compiled, but recorded on tapes and interpreted.
+# If the different straight-line kernels have more operations than this together, they are interpreted as tapes instead
+# of being compiled.
 MOST_COMPILED = 20_000
 
 
 class Native:
-    """A compiled program: called with the leaves of the inputs, it returns those of the outputs."""
+    """A compiled program. Called with the leaves of the inputs, it returns the leaves of the outputs."""
 
     def __init__(self, graph: Graph, flush_subnormals: bool = False, repeated: bool = False) -> None:
         self.control = engine.control() if flush_subnormals and engine.X86 else None
@@ -46,20 +47,20 @@ class Native:
         start = -address_of(self.arena) % ALIGNMENT
         self.arena = self.arena[start:]
         self.origin = address_of(self.arena)
-        # Where the addresses of arguments and results that are used where they are go: positions in the table of
-        # arguments, and offsets.
+        # For arguments and results that are used in place: the positions in the table of arguments where their
+        # addresses are written in each call, and the offsets added to them.
         self.uses: dict[Buffer, list[tuple[int, int]]] = {buffer: [] for buffer in plan.direct}
         self.load()
         self.segments = self.segmented()
         self.inputs: list[Value] = [self.input(number, node) for number, node in enumerate(graph.inputs)]
-        # A loop reads the outputs of its body where they are.
+        # A loop reads the outputs of its body in the arena.
         outputs = list(zip(plan.outputs, graph.outputs, strict=True)) if not repeated else []
         self.fresh = {i: self.memory(o, node) for i, (o, node) in enumerate(outputs) if self.in_place(o)}
         self.results = [self.fresh.get(i) or self.result(o, node) for i, (o, node) in enumerate(outputs)]
         self.calls = any(isinstance(step, Call) for step in plan.steps)
 
     def load(self) -> None:
-        """Compile what is new, and make the table of the steps: the address of each and of its arguments."""
+        """Compile the new kernels, and build the table of steps: the address of each step and of its arguments."""
         steps = [step for step in self.plan.steps if not isinstance(step, Call)]
         different: dict[Value, int] = {}
         keys = [
@@ -87,7 +88,7 @@ class Native:
         self.table[1::2] += address_of(self.arguments)
 
     def address(self, storage: Storage, position: int) -> int:
-        """The address of an operand, whose place in the table of arguments is kept if it changes from call to call."""
+        """The address of an operand; 0 if it changes from call to call, and is written to the table by each call."""
         buffer = storage.buffer
         if buffer in self.uses:
             self.uses[buffer].append((position, storage.offset))
@@ -96,14 +97,14 @@ class Native:
         return start + storage.offset
 
     def segmented(self) -> list[Callable[[], None]]:
-        """Runs of machine code, and the calls between them."""
+        """Return functions that run the steps in order: sequences of machine code, and the calls between them."""
         segments: list[Callable[[], None]] = []
         first = number = work = 0
         for step in self.plan.steps:
             if not isinstance(step, Call):
                 number += 1
                 work += _operations(step)
-                if work > PATIENCE:  # Python hears of signals between two runs
+                if work > PATIENCE:  # Python handles signals, such as Ctrl-C, between two segments
                     segments.append(self.run(first, number))
                     first, work = number, 0
             else:
@@ -116,7 +117,7 @@ class Native:
         return segments
 
     def run(self, first: int, last: int) -> Callable[[], None]:
-        """Steps of machine code, one after the other."""
+        """Return a function that runs a sequence of machine code steps."""
         steps = engine.driver(address_of(self.table), first, last, self.control is not None)
 
         def segment() -> None:
@@ -127,14 +128,14 @@ class Native:
         return segment
 
     def value(self, storage: Storage) -> np.ndarray:
-        """The memory of a value as an array."""
+        """Return the memory of a value as an array."""
         buffer, view = storage.buffer, storage.view
         memory = self.arena if buffer.array is None else buffer.array
         offset = storage.offset + (buffer.place if buffer.array is None else 0)
         return np.ndarray(view.shape, view.dtype, memory.data, offset, view.strides)
 
     def call(self, step: Call) -> Callable[[], None]:
-        """A call of NumPy, or a guard that is compared by Python."""
+        """Return a function that calls NumPy, or compares a guard in Python."""
         node = step.node
         values = [self.value(s) if isinstance(s, Storage) else s for s in step.inputs]
         args, slots = values[: len(node.args)], values[len(node.args) :]
@@ -171,7 +172,7 @@ class Native:
         return apply
 
     def input(self, number: int, node: Any) -> Callable[[Value, Value], Value]:
-        """Return a function that puts an input where the steps read it, called as `array.__setitem__` is."""
+        """Return a function that passes an input to the steps; it has the arguments of `array.__setitem__`."""
         storage = self.plan.inputs[number]
         if storage.buffer in self.uses:
             put = self.pointing(storage.buffer)
@@ -188,7 +189,7 @@ class Native:
         return setitem
 
     def pointing(self, buffer: Buffer) -> Callable[[int], None]:
-        """Return a function that puts the address of a buffer where the steps read it."""
+        """Return a function that writes the address of a buffer to the table of arguments."""
         arguments, last = self.arguments, 0
         places, offsets = np.array(self.uses[buffer], np.int64).reshape(-1, 2).T.copy()
 
@@ -201,14 +202,14 @@ class Native:
         return put
 
     def in_place(self, output: Value) -> bool:
-        """Whether an output is used where it is: each call then has memory of its own for it."""
+        """Whether an output is written in place, to new memory in each call."""
         return isinstance(output, Storage) and output.buffer in self.uses
 
     def memory(self, output: Storage, node: Node) -> Callable[[], np.ndarray]:
-        """Return a function that makes the memory for a result in place, and puts its address where the steps read it.
+        """Return a function that makes the memory for a result, and writes its address to the table of arguments.
 
-        It is that of the last result or the one before it, whichever nothing refers to any more: pages that are new
-        to a process cost more than filling them, and a caller often drops a result only when the next replaces it.
+        The memory of one of the last two results is reused, if nothing refers to it any more. Pages that are new to a
+        process cost more than filling them, and a caller often drops a result only when the next one replaces it.
         """
         put, memories = self.pointing(output.buffer), [np.empty(node.shape, node.dtype)]
 
@@ -235,7 +236,7 @@ class Native:
         return value.item if node.kind in (float, int, bool, complex) else lambda: value[()]
 
     def prepare(self, leaves: Sequence[Value]) -> tuple[list[Value], dict[int, Value]]:
-        """Put the inputs where the steps read them, and make the large outputs; both must live while the steps run."""
+        """Pass the inputs to the steps, and make the large outputs; the caller keeps both alive while the steps run."""
         kept = [put(..., leaf) for put, leaf in zip(self.inputs, leaves, strict=True)]
         return kept, {i: make() for i, make in self.fresh.items()}
 
@@ -252,7 +253,7 @@ class Native:
             return [direct[i] if i in direct else make() for i, make in enumerate(self.results)]
 
     def settled(self, segments: Sequence[Callable[[], None]]) -> None:
-        """Run segments with the floating-point settings that calls of NumPy need, and put the caller's back."""
+        """Run segments with the floating-point settings that calls of NumPy need, then restore the caller's."""
         before = self.control[0]() if self.control else 0
         try:
             with np.errstate(all="ignore"):
@@ -266,7 +267,7 @@ class Native:
 def _texts(
     kernels: dict[Value, Kernel], tapes: dict[Value, Tape], multiplying: set[str]
 ) -> tuple[dict[Value, str], dict[str, Body]]:
-    """The name of each kernel, the hash of what it does, by its key; and the texts by name."""
+    """Return the name of each kernel by its key, and the texts by name; a kernel's name is the hash of its text."""
     names: dict[Value, str] = {key: INTERPRETER for key in tapes}
     bodies: dict[str, Body] = {INTERPRETER: interpreter()} if tapes else {}
     names.update((name, name) for name in multiplying)
@@ -282,14 +283,14 @@ def _texts(
 
 
 def _operations(step: Fused | Product) -> int:
-    """The operations of a step of machine code, about; those of a product are quick."""
+    """Estimate the operations of a machine code step, in those of a kernel; a product's are 16 times as fast."""
     if isinstance(step, Fused):
         return math.prod(step.kernel.shape) * len(step.kernel.nodes)
     return int(step.node.size * step.node.args[0].shape[-1]) // 16
 
 
 def _tapes(kernels: dict[Value, Kernel]) -> dict[Value, Tape]:
-    """The tapes that take the place of straight-line code, where there is too much different code to compile."""
+    """Return the tapes that replace straight-line kernels, if too many different operations would be compiled."""
     straight = {key: kernel for key, kernel in kernels.items() if suits(kernel)}
     if sum(len(kernel.nodes) for kernel in straight.values()) <= MOST_COMPILED:
         return {}
@@ -297,7 +298,7 @@ def _tapes(kernels: dict[Value, Kernel]) -> dict[Value, Tape]:
 
 
 def _references() -> int:
-    """The references to an array that only a list has, and the function that asks."""
+    """The reference count of an array held only by a list; measured here because it depends on the Python version."""
     memories = [np.empty(0)]
     return sys.getrefcount(memories[0])
 
@@ -306,9 +307,9 @@ _UNUSED = _references()
 
 
 def _ignore(_: Value, leaf: Value) -> None:
-    """An input on which nothing depends."""
+    """Take an input that no step reads."""
 
 
 def program(graph: Graph, flush_subnormals: bool = False) -> Native:
-    """The graph compiled to machine code."""
+    """Compile the graph to machine code."""
     return Native(graph, flush_subnormals)

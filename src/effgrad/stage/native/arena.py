@@ -1,4 +1,4 @@
-"""The layout of the arena: memory of all values, in which a place is used again when its value is no longer needed."""
+"""The layout of the arena, the memory of all values: buffers whose lifetimes do not overlap share memory."""
 
 import heapq
 import operator
@@ -8,17 +8,17 @@ from effgrad.stage.native.storage import Buffer
 ALIGNMENT = 64
 # Arguments and results smaller than this are copied into and out of the program's memory.
 LARGE = 1 << 16
-# So many of the largest values are fitted together in memory with care, which takes time quadratic in their number.
+# At most this many of the largest buffers are packed tightly, which takes time quadratic in their number.
 MOST_FITTED = 256
 
 
 def laid_out(buffers: list[Buffer]) -> int:
-    """Give each buffer its place; the size of the arena."""
+    """Give each buffer its place in the arena, and return the size of the arena."""
     largest = heapq.nsmallest(MOST_FITTED, [b for b in buffers if b.size >= LARGE], key=lambda b: (-b.size, b.first))
     fitted = set(largest)
     end = _laid_out_quickly([buffer for buffer in buffers if buffer not in fitted])
     placed: list[Buffer] = []
-    # The largest first, each at the lowest place that is free as long as it is needed.
+    # The largest buffers come first, each at the lowest place that is free during its lifetime.
     for buffer in largest:
         place = -(-end // ALIGNMENT) * ALIGNMENT
         for other in sorted(placed, key=operator.attrgetter("place")):
@@ -30,8 +30,8 @@ def laid_out(buffers: list[Buffer]) -> int:
 
 
 def _laid_out_quickly(buffers: list[Buffer]) -> int:
-    """The same, in linear time: reusing what is free by then."""
-    free: dict[int, list[int]] = {}  # places of memory that is free again, by its size
+    """Give each buffer its place, first come first served, in nearly linear time; return the end of the memory used."""
+    free: dict[int, list[int]] = {}  # places of memory that was freed, by its size
     live: list[tuple[int, int, Buffer]] = []
     end = 0
     for number, buffer in enumerate(sorted(buffers, key=operator.attrgetter("first"))):
@@ -55,7 +55,7 @@ def _laid_out_quickly(buffers: list[Buffer]) -> int:
 
 
 def _merged(free: dict[int, list[int]]) -> dict[int, list[int]]:
-    """The same free memory with neighbours joined."""
+    """Return the same free memory, with adjacent pieces joined."""
     merged: list[tuple[int, int]] = []
     for place, size in sorted((place, size) for size, places in free.items() for place in places):
         if merged and sum(merged[-1]) == place:

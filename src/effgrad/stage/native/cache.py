@@ -1,8 +1,8 @@
-"""Machine code on disk, of one user: kept under the hash of what it was made from, and believed only if we wrote it.
+"""One user's machine code on disk, stored under the hash of what it was compiled from, and trusted only if signed.
 
-What a file holds is run. So the folder and its files must be the user's own and nobody else's to write, and each file
-is signed with its key and a secret of the user's (HMAC, RFC 2104): what another key's file holds, a changed file, and
-one that somebody else made are compiled again.
+The contents of a file are executed. So the folder and its files must belong to the user, and nobody else may write to
+them. Each file is also signed with its key and a secret of the user's (HMAC, RFC 2104). If a file was changed, renamed
+from another key, or made by somebody else, the code is compiled again.
 """
 
 import contextlib
@@ -22,16 +22,16 @@ _MAGIC = b"effgrad object 2\n"
 _BEGUN = "begun."
 _SIGNED = len(_MAGIC) + 32
 _SECRET = 32
-# The bytes that the files may take; the ones that were not used for the longest time go first.
+# The bytes that the files may take; the least recently used files are removed first.
 LIMIT = 512 * 2**20
 # How many files are written between two counts of the bytes.
 _BETWEEN_COUNTS = 64
-# Begun files of this age, in seconds, have been left behind by processes that were killed.
+# Unfinished files older than this, in seconds, were left behind by processes that were killed.
 _LEFT = 3600
 
 
 class Refused(OSError):
-    """A folder or a file that others could have written."""
+    """A folder or a file is refused because others could have written it."""
 
 
 def folder() -> pathlib.Path:
@@ -39,22 +39,22 @@ def folder() -> pathlib.Path:
     named = os.environ.get("EFFGRAD_CACHE")
     if named:
         return pathlib.Path(named)
-    base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative path is to be ignored, says its standard
+    base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", ""))  # the XDG standard says that a relative path is ignored
     try:
         return (base if base.is_absolute() else pathlib.Path.home() / ".cache") / "effgrad"
-    except RuntimeError as error:  # a user of a container, without a name and HOME
+    except RuntimeError as error:  # in a container, a user may have neither a name nor HOME
         raise OSError(str(error)) from None
 
 
 class Cache:
-    """The compiled code of one process's user, by its key."""
+    """The compiled code on disk of the user who runs this process, by key."""
 
     def __init__(self) -> None:
         self.warned = False
         self.written = 0
 
     def get(self, key: str) -> bytes | None:
-        """The code kept under a key (a hash, in hexadecimal digits); None where there is none to be believed."""
+        """Return the code stored under a key, a hash in hexadecimal digits; None if there is none to be trusted."""
         try:
             place = folder()
             secret = _secret(place)
@@ -69,11 +69,11 @@ class Cache:
         ):
             return None
         with contextlib.suppress(OSError):
-            os.utime(place / f"{key}.o")  # used now, which eviction looks at
+            os.utime(place / f"{key}.o")  # eviction reads the time of last use
         return code
 
     def put(self, key: str, code: bytes) -> None:
-        """Keep code under a key. Where that is not possible, one warning says so."""
+        """Store code under a key. If that is not possible, warn once."""
         try:
             place = folder()
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -95,7 +95,7 @@ def _signature(secret: bytes, key: str, code: bytes) -> bytes:
 
 
 def _secret(place: pathlib.Path) -> bytes:
-    """The user's secret in a folder that is only theirs; made when it is first asked for."""
+    """Return the user's secret, from a folder that belongs to the user alone; the first call makes the secret."""
     _check(os.stat(place), place, stat.S_ISDIR)
     with contextlib.suppress(FileNotFoundError):
         secret = _read(place / "secret")
@@ -115,7 +115,7 @@ def _secret(place: pathlib.Path) -> bytes:
 
 
 def _check(status: os.stat_result, path: pathlib.Path, is_kind: Callable[[int], bool]) -> None:
-    """Refuse what is not a file, or a folder, that is the user's own and nobody else's to write."""
+    """Raise `Refused` unless this is a plain file, or a folder, that belongs to the user and no other may write to."""
     if not is_kind(status.st_mode):
         raise Refused(f"{path} is not a plain file or folder")
     if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
@@ -123,7 +123,7 @@ def _check(status: os.stat_result, path: pathlib.Path, is_kind: Callable[[int], 
 
 
 def _read(path: pathlib.Path) -> bytes:
-    """The bytes of a plain file of the user's; it is not waited for (a pipe), and no link is followed."""
+    """Return the bytes of a plain file of the user's; no link is followed, and opening a pipe does not block."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(path, flags), "rb") as file:
         _check(os.fstat(file.fileno()), path, stat.S_ISREG)
@@ -131,7 +131,7 @@ def _read(path: pathlib.Path) -> bytes:
 
 
 def _write(path: pathlib.Path, data: bytes) -> None:
-    """Write the whole file under another name first: another process sees all of it or nothing."""
+    """Write a file under another name and then rename it, so that other processes see all of it or nothing."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_BEGUN, delete=False) as file:
         try:
             file.write(data)
@@ -143,7 +143,7 @@ def _write(path: pathlib.Path, data: bytes) -> None:
 
 
 def _evict(place: pathlib.Path) -> None:
-    """Remove the files that were used least recently, until the rest takes three quarters of the limit."""
+    """If the files exceed the limit, remove the least recently used ones, down to three quarters of it."""
     found = []
     for entry in os.scandir(place):
         with contextlib.suppress(OSError):  # another process removes files too

@@ -1,4 +1,4 @@
-"""Expressions of one element as LLVM text, and where elements lie."""
+"""Write expressions of one element as LLVM text, with the addresses of the elements that they read."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ def memory_type(dtype: DType) -> str:
 
 
 def flat(buffer: Buffer, indices: Sequence[Affine]) -> Affine:
-    """The place of an element, counted in elements."""
+    """The position of an element in a buffer in C order, counted in elements."""
     place, stride = Affine(), 1
     for i, n in zip(reversed(indices), reversed(buffer.shape), strict=True):
         place, stride = place + i * stride, stride * n
@@ -34,15 +34,15 @@ class Elements:
         self.suffix = ""
 
     def pointer(self, buffer: Buffer) -> str:
-        """The name of a buffer's address."""
+        """The LLVM name of a buffer's address."""
         raise NotImplementedError
 
     def outer(self, value: Affine) -> str:
-        """The name of an integer that does not depend on variables of this function."""
+        """The LLVM name of an integer that does not depend on variables of this function."""
         raise NotImplementedError
 
     def integer(self, value: Affine) -> str:
-        """An integer, from the variables of this function, the atoms that depend on them, and the rest."""
+        """Write an integer, and return its name: the part that depends on variables of this function, plus the rest."""
         inner = [(a, k) for a, k in value.terms if a in self.variables or (type(a) is not str and self.inside(a))]
         total = self.outer(Affine(value.constant, [term for term in value.terms if term not in inner]))
         for atom, k in inner:
@@ -54,11 +54,11 @@ class Elements:
         return total
 
     def inside(self, atom: Element) -> bool:
-        """Whether an expression depends on variables of this function."""
+        """Whether an atom that is an expression depends on variables of this function."""
         return not atom.variables().isdisjoint(self.variables)
 
     def step(self, k: int) -> str:
-        """A stride."""
+        """The text of a stride."""
         return str(k)
 
     def place(self, buffer: Buffer, indices: Sequence[Affine]) -> str:
@@ -74,13 +74,13 @@ class Elements:
         return self.body.do(f"icmp ne i8 {value}, 0") if kind == "i8" else value
 
     def store(self, value: str, dtype: DType, place: str) -> None:
-        """Write a value of a type to an address."""
+        """Write a value of a dtype to an address."""
         if dtype.kind == "b":
             value = self.body.do(f"zext i1 {value} to i8")
         self.body.lines.append(f"  store {memory_type(dtype)} {value}, ptr {place}{self.suffix}")
 
     def values(self, roots: Sequence[Element]) -> dict[Element, str]:
-        """The names of expressions' values."""
+        """Write expressions, and return the names of their values and of those of their subexpressions."""
         names: dict[Element, str] = {}
         for e in topological(roots):
             kind = TYPES[e.dtype]
@@ -97,7 +97,7 @@ class Elements:
         return names
 
     def computed(self, e: Element, names: Mapping[Element, str]) -> str:
-        """A primitive of values that are there."""
+        """Write a primitive whose arguments have been written, and return the name of the result."""
         kind = TYPES[e.dtype]
         code: Code | None = e.op.code
         if is_integer(kind) and code is not None and code.integers:
@@ -108,7 +108,7 @@ class Elements:
         return emit(self.body, node, lambda a, target: self.body.convert(by_node[a], TYPES[a.dtype], target))
 
     def roughly(self, e: Element) -> str:
-        """An integer in floating point."""
+        """Write an integer expression in floating point, where it cannot overflow, and return its name."""
         if e.op == "index":
             total = literal(float(e.args[0].constant), "double")
             for atom, k in e.args[0].terms:
@@ -124,7 +124,7 @@ class Elements:
         return self.body.convert(self.values([e])[e], TYPES[e.dtype], "double")
 
     def node(self, e: Element) -> Node:
-        """An expression as a node of a graph, for what knows of these."""
+        """Return an expression as a node of a graph, for the functions that take nodes."""
         if e not in self.nodes:
             primitive = INPUT if isinstance(e.op, str) else e.op
             args = () if isinstance(e.op, str) else tuple(map(self.node, e.args))

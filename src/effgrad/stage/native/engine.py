@@ -1,6 +1,6 @@
-"""Machine code by llvmlite: texts of kernels in, addresses out; each different kernel is compiled once.
+"""Compile LLVM texts of kernels by llvmlite, and return their addresses; each different kernel is compiled once.
 
-Objects are kept on disk, under the hash of their text, the versions and the processor.
+The object code is stored on disk, under the hash of the text, the version of llvmlite and the processor.
 """
 
 import contextlib
@@ -23,14 +23,14 @@ from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import GUESSED, OWN, Body
 from effgrad.stage.native.sines import written
 
-forks.wait_for(ffi.lib._lock._lock)  # LLVM's, which every call of it takes
+forks.wait_for(ffi.lib._lock._lock)  # the lock that every call of LLVM takes
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 _features = llvm.get_host_cpu_features()
 _library = ctypes.util.find_library("mvec")
 
-# LLVM names for the vector variants of the C library's functions: lanes of doubles, and libmvec's letter for them.
+# The vector variants of the C library's functions, in libmvec: how many doubles each takes, and the letter in its name.
 WIDTHS: tuple[tuple[int, str], ...] = ()
 if _library is not None and _features.get("avx2") and os.uname().machine == "x86_64":
     llvm.load_library_permanently(_library)
@@ -66,8 +66,8 @@ done:
 }
 """
 
-# The driver as a method of a bytes object, which holds its arguments: Python calls it in a tenth of the time that a
-# call by ctypes takes. Other threads run meanwhile.
+# The driver as a method of a bytes object that holds the driver's arguments. Python calls such a method in a tenth of
+# the time of a call by ctypes. It releases Python's lock, so that other threads run meanwhile.
 _METHOD = """
 define ptr @NAME(ptr %self, ptr %none) {
   %data = call ptr @PyBytes_AsString(ptr %self)
@@ -117,10 +117,10 @@ define void @effgrad_restore(i32 %before) {
 }
 """
 X86 = os.uname().machine == "x86_64"
-# Whether the processor multiplies and adds in one operation; otherwise a library does, slowly.
+# Whether the processor has a fused multiply-add; otherwise a library computes it, slowly.
 FUSED = not X86 or bool(_features.get("fma"))
 
-# Loops whose steps touch no memory of each other.
+# Metadata for loops whose steps do not access each other's memory.
 PARALLEL = ["!90 = distinct !{}", '!91 = distinct !{!91, !{!"llvm.loop.parallel_accesses", !90}}']
 
 
@@ -133,7 +133,7 @@ class _Definition(ctypes.Structure):
 
 
 _WITHOUT_ARGUMENTS = 4
-# A type of its own: that of `ctypes.pythonapi` is everybody's.
+# This is a separate function object: the argument types of `ctypes.pythonapi.PyCFunction_NewEx` are global state.
 _method_of = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Definition), ctypes.py_object, ctypes.c_void_p)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
@@ -141,9 +141,9 @@ _method_of = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Definition), ct
 
 @functools.cache
 def _definition(address: int) -> _Definition:
-    """Return the definition that makes a method of a function.
+    """Return the definition that makes a method of the function at an address.
 
-    The methods point to it without a reference that counts, and may live until the process ends: it is never freed.
+    The methods point to it without a counted reference, and may live until the process ends, so it is never freed.
     """
     definition = _Definition(b"effgrad_run", address, _WITHOUT_ARGUMENTS, None)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
@@ -151,7 +151,7 @@ def _definition(address: int) -> _Definition:
 
 
 class Engine:
-    """One process's compiled kernels."""
+    """The compiled kernels of one process, and the compiler."""
 
     def __init__(self) -> None:
         self.machine, self.translator = (
@@ -167,10 +167,10 @@ class Engine:
         self.compiled = 0
 
     def load(self, kernels: dict[str, Body], loops: bool = False, pairs: bool = True) -> dict[str, int]:
-        """The addresses of kernels, given as LLVM text by name (the hash of what they do).
+        """Return the addresses of kernels, given as LLVM texts by name, which is the hash of the text.
 
-        Texts with `loops` as they are to be run are not unrolled; only those with `pairs` are searched for numbers that
-        can be computed together.
+        With `loops`, loops are not unrolled. Only with `pairs`, straight-line code is vectorised: equal operations on
+        different numbers are done together.
         """
         with self.lock:
             new = {name: body for name, body in kernels.items() if name not in self.addresses}
@@ -194,7 +194,7 @@ class Engine:
             self.addresses[name] = self.compiler.get_function_address(name)
 
     def link(self, text: str, compiled: Callable[..., bytes], loops: bool = False, pairs: bool = True) -> None:
-        """Add the code of a module, which is compiled where it is not on disk."""
+        """Link the code of a module, which is compiled unless it is on disk."""
         key = _key("\n; ".join([text, compiled.__name__, *["loops"] * loops, *["no pairs"] * (not pairs)]))
         code = self.cache.get(key)
         if code is None:
@@ -214,17 +214,16 @@ class Engine:
         return code
 
     def _translated(self, module: llvm.ModuleRef, *_: bool) -> bytes:
-        """Code as it stands, instruction by instruction: what runs once a call is not worth more.
+        """Compile without optimisation, which does not pay for code without loops.
 
-        Straight-line programs of 300 to 9,000 operations run in the time that optimised ones take, and are compiled in
-        0.4 of it.
+        Straight-line programs of 300 to 9,000 operations run as fast as optimised ones, and compile in 0.4 of the time.
         """
         code: bytes = self.translator.emit_object(module)
         return code
 
 
 def _key(text: str) -> str:
-    """The hash of a text, the version of its compiler and the processor."""
+    """The hash of a text, the version of llvmlite and the processor."""
     named = "\n".join([text, llvmlite.__version__, llvm.get_host_cpu_name(), _features.flatten()])
     return hashlib.sha256(named.encode()).hexdigest()
 
@@ -234,7 +233,7 @@ def _method(name: str, before: str = "", after: str = "") -> str:
 
 
 def _module(kernels: dict[str, Body]) -> str:
-    """One module of all the kernels, with the declarations and the vector variants that they use."""
+    """The text of a module of all the kernels, with the declarations and the vector variants that they use."""
     declared: set[str] = set()
     vectorised: set[str] = set()
     definitions = []
@@ -268,7 +267,7 @@ _start = forks.lock(waits=True)
 
 
 def engine() -> Engine:
-    """The process's engine, and with the first call its driver."""
+    """Return the process's engine; the first call makes it, and compiles the driver."""
     with _start:
         if not _engines:
             for name in _CALLED:
@@ -290,7 +289,7 @@ def engine() -> Engine:
 
 
 def control() -> tuple[Callable[[], int], Callable[[int], None]]:
-    """Two functions: one lets subnormal numbers be zero and returns how it was, one puts that back."""
+    """Return two functions: one treats subnormals as zero and returns the previous setting, the other restores that."""
     addresses = engine().addresses
     flush = ctypes.CFUNCTYPE(ctypes.c_int32)(addresses["effgrad_flush"])
     return flush, ctypes.CFUNCTYPE(None, ctypes.c_int32)(addresses["effgrad_restore"])
@@ -298,7 +297,7 @@ def control() -> tuple[Callable[[], int], Callable[[int], None]]:
 
 @contextlib.contextmanager
 def flushed() -> Iterator[None]:
-    """A context in which subnormal numbers are zero, where the processor can do so."""
+    """A context in which subnormal numbers are treated as zero, if the processor can do so."""
     if not X86:
         yield
         return
@@ -311,7 +310,7 @@ def flushed() -> Iterator[None]:
 
 
 def driver(table: int, first: int, last: int, flush_subnormals: bool) -> Callable[[], int]:
-    """A function that runs the steps of a table from one number to another: 0, or what a step returned that was not."""
+    """Return a function that runs steps `first` to `last - 1` of a table; it returns the first code that is not 0."""
     address = engine().addresses["effgrad_run_flushing" if flush_subnormals and X86 else "effgrad_run"]
     method: Callable[[], int] = _method_of(_definition(address), struct.pack("qqq", table, first, last), None)
     return method

@@ -1,4 +1,4 @@
-"""A region in machine code, with its memory."""
+"""Regions in machine code: compile a region, allocate its memory, and call it."""
 
 import ctypes
 import hashlib
@@ -17,16 +17,16 @@ from effgrad.stage.native.lowering import BEYOND, CHECKED, RAISED, Function
 from effgrad.stage.native.saves import FULL
 from effgrad.vocabulary import Value
 
-# Functions are searched for numbers that can be computed together if they divide so often and have no more lines. It is
-# divisions that gain: particle of GradBench takes 0.75 of the time, but maxima of three numbers took 1.8 times as long.
+# Straight-line code is vectorised in functions of at least `DIVISIONS` divisions and at most `PAIRED` lines. Divisions
+# gain by it: particle of GradBench takes 0.75 of the time, but maxima of three numbers took 1.8 times as long.
 DIVISIONS, PAIRED = 8, 4000
-# A stack begins with the bytes that it is known to take, of which the system gives those that are used: each time that
-# it is full the region runs again. These are the fewest and the most.
+# The bounds of the bytes that a stack begins with, its estimated size; the system provides only pages that are used. A
+# small first size costs time, because the region is rerun each time that a stack is full.
 LEAST, MOST = 1 << 15, ROOM_OF_CALLS
 
 
 class Executable:
-    """A region in machine code, with its memory; called with its arguments it returns its outputs."""
+    """A region in machine code, with its memory. Called with the region's arguments, it returns the outputs."""
 
     def __init__(self, region: Region, limit: int | None = None) -> None:
         self.region, self.limit = region, limit
@@ -41,10 +41,10 @@ class Executable:
         lines = function.text.lines
         pairs = len(lines) <= PAIRED and sum(" fdiv " in line for line in lines) >= DIVISIONS
         address = loaded.load({name: function.text}, loops=True, pairs=pairs)[name]
-        self.run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)  # it gives the lock back itself
+        self.run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)  # the code releases Python's lock itself
         self.order, self.applied, self.checks = function.order, function.applied, function.checks
         self.stacks: dict[Stack, np.ndarray] = dict.fromkeys(function.stacks, _NOTHING)
-        # How much of the stacks the last run left, in bytes.
+        # The bytes that the last run left on each stack.
         self.depths: dict[Stack, int] = {}
         self.lock = forks.lock()
         changed = {b for s in walk(region.block) for b in written(s)}
@@ -59,22 +59,22 @@ class Executable:
         next(calls)
         self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(calls.send)
         self.current: Mapping[Buffer, np.ndarray] = {}
-        # Memory of its own stays where it is; that of arguments and results is another one in each run.
+        # The addresses of arguments and results change from run to run; those of other buffers stay.
         self.moving = [(k, b) for k, b in enumerate(self.order) if b not in self.memory]
         self.table = self.addresses()
 
     def addresses(self) -> np.ndarray:
-        """The table that the function is called with: addresses of memory, stacks and services, those that stay."""
+        """Return the table of addresses that the function takes: memory, stacks, services; those that change are 0."""
         callback = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
         own = [address_of(self.memory[b]) if b in self.memory else 0 for b in self.order]
         services = [callback, *map(products.address, _FLOATS), address_of(self.services)]
         return np.array([*own, *[0] * (2 * len(self.stacks)), *services], np.int64)
 
     def calls(self) -> Generator[int, int, None]:
-        """Run the functions that NumPy computes: sent their numbers, give 0, or 1 after an error.
+        """Run the functions that NumPy computes: receive the number of each, and yield 0, or 1 after an error.
 
-        A generator goes on inside its `try`. A function would have to enter that first, and what the handler of a
-        signal raises then, Ctrl-C, would be lost: machine code has called.
+        A generator resumes inside its `try`. A function would have to enter its `try` first, and an exception that a
+        signal handler (Ctrl-C) raises before that would be lost, because the caller is machine code.
         """
         code = 0
         while True:
@@ -90,12 +90,12 @@ class Executable:
                 self.error, code = error, 1
 
     def argument(self, b: Buffer, s: Apply) -> Value:
-        """The memory of a buffer for a function of ours, which only reads it; others get a copy to keep."""
+        """Return the memory of a buffer for a `Solution`, which only reads it; other functions get a copy."""
         memory = self.current[b]
         return memory if isinstance(s.function, Solution) else memory.copy()[()]
 
     def __call__(self, *arguments: Value, into: np.ndarray | None = None) -> list[np.ndarray]:
-        """The outputs; those of float64 are where they are wanted, one after the other, if that is given."""
+        """Run the region and return its outputs; with `into`, new float64 outputs are written there, one by one."""
         with self.lock:
             while True:
                 results, code = self.once(arguments, into)
@@ -113,9 +113,10 @@ class Executable:
                 self.grow(list(self.stacks)[FULL - code])
 
     def grow(self, full: Stack) -> None:
-        """Double the memory of a stack, which is none that a first half has left."""
+        """Double the memory of a full stack, which is not one that the way forward of a pair has filled."""
         needed = 2 * sum(memory.nbytes for memory in self.stacks.values())
-        # Of memory that nothing was written to, the system gives none: half of it, at the least, is used.
+        # The system provides only pages that are written to, and at least half of the new memory is used: so twice the
+        # limit may be reserved.
         if self.limit is not None and needed > 2 * self.limit:
             raise MemoryLimit(
                 f"a loop keeps more than {self.limit / 1e6:.3g} MB for its reverse: give memory at least "
@@ -124,7 +125,7 @@ class Executable:
         self.stacks[full] = np.empty(2 * self.stacks[full].size)
 
     def once(self, arguments: Sequence[Value], into: np.ndarray | None) -> tuple[dict[Buffer, np.ndarray], int]:
-        """One run: the outputs in memory of their own, and why it stopped."""
+        """Run the function once; return the outputs that have new memory, and the code that says why it stopped."""
         self.stacks = {s: kept if kept.size else _begun(s) for s, kept in self.stacks.items()}
         results: dict[Buffer, np.ndarray] = {}
         start = 0
@@ -155,17 +156,17 @@ class Executable:
 
 
 class Halves:
-    """A region and its reverse: the way forward leaves what the way back needs."""
+    """A region split into its way forward and its reverse; the stacks that `forward` fills are read by `backward`."""
 
     def __init__(self, there: Region, back: Region, limit: int | None = None) -> None:
         self.there, self.back = Executable(there, limit), Executable(back, limit)
 
     def forward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
-        """All outputs of the first half: those of the region, then what the second half begins with."""
+        """Return the outputs of the region, followed by the values that `backward` takes as its last arguments."""
         return self.there(*arguments, into=vector)
 
     def backward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
-        """The cotangents of the wanted inputs, after `forward`."""
+        """Return the cotangents of the wanted inputs; `forward` must have run."""
         self.back.stacks = {stack: self.there.stacks.get(stack, kept) for stack, kept in self.back.stacks.items()}
         self.back.given = {stack: self.there.depths.get(stack, 0) for stack in self.back.stacks}
         return self.back(*arguments, into=vector)
@@ -176,5 +177,5 @@ _NOTHING = np.empty(0)
 
 
 def _begun(stack: Stack) -> np.ndarray:
-    """The memory that a stack begins with."""
+    """Return the memory that a stack begins with."""
     return np.empty(min(max(stack.bytes, LEAST), MOST) // 8)

@@ -1,6 +1,6 @@
-"""Fusion: which kernel an operation joins, and where the values of kernels lie.
+"""Fusion: decide which kernel an operation joins, and where the values of kernels are stored.
 
-An operation joins the last kernel over its shape, if nothing that it needs comes later and the kernel is not full.
+An operation joins the last kernel over its shape, unless an argument is computed later or the kernel is full.
 """
 
 import functools
@@ -22,51 +22,53 @@ from effgrad.vocabulary import Value
 
 COPY = constant(np.copy, code=SAME)
 
-# A kernel of loops holds between so many operations, straight-line code between so many. In between, what an
-# operation is decides whether a kernel ends with it: so the kernels of an unrolled loop become equal after a few turns.
+# The fewest and the most operations of a full kernel: for loops, and for straight-line code. In between, a hash of an
+# operation decides whether the kernel ends with it. So the kernels of an unrolled loop become equal after a few turns.
 FUSED, STRAIGHT = (16, 64), (100, 400)
-# Of longer arrays it is memory that takes the time, and a kernel holds more, as long as it walks few arrays at once:
-# the gradient of 300 steps took four times as long where the values kept for it were read by hundreds together.
+# For arrays of at least `LARGE_ARRAY` elements memory takes the time, so a kernel holds more operations, as long as it
+# walks few arrays (`STREAMS`) at once. The gradient of 300 steps took four times as long when a kernel read hundreds
+# of its kept values together.
 LARGE_ARRAY, LARGE_FUSED, STREAMS = 512, (768, 1024), 32
 
 
 class Fusion:
-    """The steps so far, and the storage of their values."""
+    """The steps of a program that is being planned, and the storage of their values."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.steps: list[Step] = []
-        # The step after which a value is there; the kernel that computes it; where it lies, by the identity of a node
-        # or a constant.
+        # The step after which a value is available; the kernel that computes it; and where it is stored, by the `id` of
+        # a node or a constant.
         self.available: dict[Node, int] = {}
         self.member: dict[Node, Fused] = {}
         self.storage: dict[int, Storage] = {}
         self.groups: dict[tuple[int, ...], list[Fused]] = {}  # the kernels over each shape
         self.buffers: list[Buffer] = []
         self.wanted = _wanted(graph)
-        # Of vectors, the elements to leave free before and after them.
+        # The numbers of elements to leave free before and after some vectors.
         self.margins: dict[Node, tuple[int, int]] = {}
-        # What was made on the way, so that no identity is used twice.
+        # Values made during planning, kept alive so that no `id` is reused.
         self.kept: list[Value] = []
 
     def buffer(self, view: np.ndarray, array: np.ndarray | None = None, source: int | None = None) -> Storage:
-        """New memory for a value that lies in it like this."""
+        """Make new memory for a value with the layout of this view."""
         made = Buffer(max(view.size, 1) * view.itemsize, array, source)
         self.buffers.append(made)
         return Storage(made, view, 0)
 
     def memory(self, value: Value, array: np.ndarray | None = None, source: int | None = None) -> Storage:
-        """New memory for a value in C order."""
+        """Make new memory for a value in C order."""
         return self.buffer(contiguous(value.shape, value.dtype), array, source)
 
     def settle(self, node: Node, storage: Storage, step: int) -> None:
-        """Say where the value of a node lies, and after which step."""
+        """Record where the value of a node is stored, and after which step it is available."""
         self.storage[id(node)], self.available[node] = storage, step
 
     def stored(self, arg: Value) -> Storage:
-        """The memory of a value; one that lives in a kernel is written from there.
+        """Return the storage of a value; a value without storage gets it, and its kernel writes it there.
 
-        Its layout may be that of a value before it, and so on, through a whole program: so those come first.
+        The layout of a value may follow that of an earlier one, whose layout follows another, through a whole program.
+        So the earlier ones are stored first, by a loop instead of a deep recursion.
         """
         waiting = [arg]
         while waiting:
@@ -81,7 +83,7 @@ class Fusion:
         return self.storage[id(arg)]
 
     def laid_out_before(self, value: Value) -> Node | None:
-        """A value that has no memory yet, and whose layout `layout` asks for."""
+        """Return a value without storage whose layout `layout` would ask for, or None."""
         if type(value) is not Node or len(value.shape) < 2 or self.margins.get(value, (0, 0)) != (0, 0):
             return None
         group = self.member[value]
@@ -94,14 +96,14 @@ class Fusion:
         return None
 
     def alike(self, node: Node, group: Fused) -> Iterator[Node]:
-        """The values of the shape of a node that its kernel reads."""
+        """Go through the values that a node's kernel reads and that have the node's shape."""
         for n in group.kernel.nodes:
             for a in n.args:
                 if type(a) is Node and a.shape == node.shape and a not in group.members:
                     yield a
 
     def store(self, arg: Value) -> None:
-        """Give a value memory of its own."""
+        """Give a value new memory."""
         if type(arg) is Node:
             group = self.member[arg]
             before, after = self.margins.get(arg, (0, 0))
@@ -117,7 +119,7 @@ class Fusion:
             self.kept.append(arg)
 
     def layout(self, node: Node, group: Fused) -> np.ndarray:
-        """How the value of a kernel lies in memory: as a product wants it, or in the order of what the kernel reads."""
+        """Return the layout of a kernel's value, in the order of axes of a product, or of an array the kernel reads."""
         order = self.wanted.get(node)
         for arg in self.alike(node, group) if len(node.shape) > 1 else ():
             strides = self.stored(arg).view.strides
@@ -131,7 +133,7 @@ class Fusion:
         return np.transpose(contiguous(tuple(node.shape[i] for i in order), node.dtype), np.argsort(order))
 
     def earliest(self, args: tuple[Value, ...], shape: tuple[int, ...]) -> int:
-        """The first step in which a kernel over `shape` could use the arguments."""
+        """Return the first step in which a kernel over `shape` could use the arguments."""
         first = 0
         for arg in args:
             if type(arg) is Node:
@@ -143,7 +145,7 @@ class Fusion:
         return first
 
     def group(self, args: tuple[Value, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
-        """The kernel over `shape` to join: the last that there is, if it is not too early; else a new one."""
+        """Return the kernel over `shape` to join: the last one, if it is late enough and not full; else a new one."""
         first = max(self.earliest(args, shape), after)
         for group in self.groups.get(shape, ())[:-17:-1]:
             if group.number < first:
@@ -153,18 +155,18 @@ class Fusion:
         return self.kernel(shape)
 
     def kernel(self, shape: tuple[int, ...]) -> Fused:
-        """A new kernel over `shape`, as the last step."""
+        """Add a new kernel over `shape` as the last step."""
         made = Fused(shape, len(self.steps))
         self.steps.append(made)
         self.groups.setdefault(shape, []).append(made)
         return made
 
     def fuse(self, node: Node) -> None:
-        """Add an operation to the kernel that it joins."""
+        """Add an operation to the kernel over its shape."""
         self.add(node, self.group(node.args, node.shape))
 
     def add(self, node: Node, group: Fused) -> None:
-        """Add an operation to a kernel, which may be full then."""
+        """Add an operation to a kernel, and note whether the kernel is full now."""
         group.kernel.nodes.append(node)
         group.members.add(node)
         least, most = _bounds(group.kernel.shape)
@@ -178,7 +180,7 @@ class Fusion:
 
     @functools.cached_property
     def distances(self) -> dict[Node, int]:
-        """How many operations after each node the last one is that computes with it."""
+        """For each node, the number of operations from it to the last one that computes with it."""
         numbers: dict[Node, int] = {}
         distances: dict[Node, int] = {}
         for number, node in enumerate(self.graph):
@@ -189,7 +191,7 @@ class Fusion:
         return distances
 
     def copied(self, source: Value) -> Node:
-        """A copy of a value, in one piece of memory."""
+        """Add a contiguous copy of a value, made by a kernel, and return its node."""
         like = source if type(source) is Node else Node(COPY, (), {}, (), source)
         copy = like.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
         self.kept.append(copy)
@@ -199,7 +201,7 @@ class Fusion:
 
 
 def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
-    """The order of axes in memory that suits batched products: the axes of the batch outside."""
+    """Return the order of axes in memory that suits batched products, with the axes of the batch outermost."""
     wanted: dict[Node, tuple[int, ...]] = {}
     for node in graph:
         if node.primitive is matmul and len(node.shape) > 2:
@@ -214,21 +216,21 @@ def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:
 
 @functools.cache
 def _bounds(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Between how many operations a kernel over a shape ends."""
+    """The fewest and the most operations of a full kernel over a shape."""
     return STRAIGHT if not shape else FUSED if math.prod(shape) < LARGE_ARRAY else LARGE_FUSED
 
 
 def _ends(node: Node, length: int) -> bool:
-    """Whether a kernel may end with an operation, told by it and what it comes from.
+    """Whether a kernel ends with an operation, decided by a hash of the operation and of those that it comes from.
 
-    That is about one kind in eight; of a kernel twice as long as the shortest one in four, and so on: an unrolled loop
-    has few kinds.
+    One kind of operation in eight ends a kernel of the least length, one in four a kernel twice as long, and so on,
+    because an unrolled loop may have only few kinds.
     """
     return _number(_told(node, 2)) % (16 >> length) == 0
 
 
 def _told(node: Node, depth: int) -> str:
-    """The operation and those before it in words."""
+    """The text of an operation and its arguments, to a depth."""
     if not depth:
         return f"{node.primitive.name}()"
     return f"{node.primitive.name}({','.join([_told(a, depth - 1) for a in node.args if type(a) is Node])})"

@@ -1,4 +1,7 @@
-"""Indexing by arrays: a kernel reads one place for each element."""
+"""Gathers: indexing by arrays in kernels, which read one position of an array for each element.
+
+A position is the distance in memory of an element from the first element of its array, counted in elements.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,20 +22,20 @@ from effgrad.vocabulary import Index, Value
 
 
 def _wrapped(index: Index, size: int) -> Value:
-    """An index along an axis of this size, counted from its beginning; 0 where there is no such place."""
+    """Return an index along an axis of this size, counted from its beginning, or 0 if it is out of range."""
     place = np.where(index < 0, index + size, index)
     return np.where((place >= 0) & (place < size), place, 0)
 
 
 def _check(outside: Value, index: Index, size: int) -> Value:
-    """Raises as NumPy does if an index was outside."""
+    """Raise NumPy's error if an index was out of range; `outside` counts these."""
     if outside:
         np.empty(size, bool)[index]
     return outside
 
 
 def _counted(body: Writer, kind: str, index: str, size: str) -> tuple[str, str]:
-    """Write an index counted from the beginning of an axis, and whether there is such a place."""
+    """Write an index counted from the beginning of an axis, and whether it is in range; return the two names."""
     last = body.do(f"add {kind} {index}, {size}")
     place = body.select(body.compare("lt", kind, index, "0"), kind, last, index)
     return place, body.do(f"icmp ult {kind} {place}, {size}")
@@ -57,14 +60,14 @@ _PLACE = np.dtype(np.int64)
 
 
 class Gathers:
-    """The gathers of a program; `place` decides how the operations that compute their places are done."""
+    """The gathers of a program; `place` plans the operations that compute their positions."""
 
     def __init__(self, plan: Fusion, place: Callable[[Node], None]) -> None:
         self.plan, self.place = plan, place
         self.rows_in_range: dict[tuple[Node, int], Node] = {}
 
     def gather(self, node: Node) -> bool:
-        """Indexing by arrays: read one place for each element."""
+        """Plan an indexing by arrays in a kernel, which reads one position for each element, if that is possible."""
         if not node.primitive.view:
             return False
         source = node.args[0]
@@ -80,16 +83,19 @@ class Gathers:
         return True
 
     def places(self, node: Node) -> Value:
-        """The places that a move reads, in elements of the argument's memory."""
+        """Return the positions that a move reads in the argument's memory."""
         numbers = numbered(self.plan.stored(node.args[0]).view)
         return np.ascontiguousarray(node.primitive.function(numbers, **node.params))
 
     def rows(self, node: Node) -> Value:
-        """The places that an index computed by the program means, in elements of the argument's memory."""
+        """Return the positions that an index with computed integers selects in the argument's memory, or None."""
         return self.computed(node.params["index"], node.slots, self.plan.stored(node.args[0]).view)
 
     def computed(self, index: Index, slots: Sequence[Node], view: np.ndarray) -> Node | None:
-        """The places in a view that an index of computed integers means: a list along the first axis, or integers."""
+        """Return the positions in a view that an index with computed integers selects.
+
+        The computed integers may be one list along the first axis, or single integers; for other indices return None.
+        """
         parts = list(as_tuple(index))
         own = [slots[part.number] for part in parts if type(part) is Slot]
         if not own or not all(type(part) in (Slot, int, slice) for part in parts) or len(parts) > view.ndim:
@@ -104,7 +110,7 @@ class Gathers:
         return places if places.size else None
 
     def moved(self, places: Value, rows: Node, step: int) -> Node:
-        """Places in rows: those in the first row, each as many steps further."""
+        """Return the positions of elements in given rows, from their positions in the first row and the row stride."""
         shape = (*rows.shape, *(1,) * len(places.shape)) if rows.shape else ()
         parts = [rows, reshaped(rows, rows, shape)] if shape != rows.shape else [rows]
         if step != 1:
@@ -118,7 +124,7 @@ class Gathers:
         return parts[-1]
 
     def checked_rows(self, index: Node, size: int) -> Node:
-        """The rows that an index means, all of which are there: others are an error that is raised after the step."""
+        """Return the rows that an index selects, counted from the beginning; a step raises if one is out of range."""
         if (index, size) not in self.rows_in_range:
             whole = converted(index.changed(dtype=_PLACE), index)
             rows, outside = (

@@ -1,8 +1,9 @@
-"""Native loops that hear Ctrl-C: other threads run meanwhile, and now and then a long loop asks for signals.
+"""Native loops that Ctrl-C can interrupt: other threads run meanwhile, and long loops check for signals now and then.
 
-A function of a region runs without Python's lock. `ask` takes it, lets signal handlers run, and gives it back; if a
-handler has raised, it keeps the lock, and the call returns with the exception, as one of Python's does. A kernel of
-straight-line code asks by `effgrad_ask`, and returns `STOPPED`. A map of a region that takes long runs in stretches.
+The function of a region runs without Python's lock. Its `ask` takes the lock, lets signal handlers run, and releases
+it. If a handler has raised, `ask` keeps the lock, and the call returns with the exception, as a call in Python does. A
+kernel checks for signals by `effgrad_ask`, and returns `STOPPED`. A long map of a region runs in stretches, so that the
+loop over the stretches can check.
 """
 
 import ctypes
@@ -33,10 +34,10 @@ from effgrad.stage.native.scalars import Body
 from effgrad.stage.staged_value import constant_primitive
 
 INTERRUPTED, STOPPED = 4, -1
-# Operations, at about a nanosecond each, after which a loop asks.
+# A loop checks for signals after this many operations, at about a nanosecond each.
 PATIENCE = 1 << 22
 
-# The function by which kernels ask, and those that it calls.
+# The function by which kernels check for signals, and the functions that it calls.
 ASK_CALLS = (
     "declare i32 @PyGILState_Ensure()", "declare void @PyGILState_Release(i32)", "declare i32 @PyErr_CheckSignals()",
 )  # fmt: skip
@@ -54,13 +55,15 @@ _CALLED = ("PyErr_CheckSignals", "PyEval_SaveThread", "PyEval_RestoreThread")
 
 
 def services() -> np.ndarray:
-    """The addresses of what is called, and room for the thread's state while it runs without the lock."""
+    """The addresses of Python's functions that `ask` calls, and a slot for the thread's state while it has no lock."""
     return np.array([*[ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _CALLED], 0])
 
 
 def wrapped(place: int) -> str:
-    """`@KERNEL`, which runs `@KERNEL.body` without the lock, and `@KERNEL.ask`; `place` is that of the services in the
-    table."""
+    """The text of `@KERNEL`, which runs `@KERNEL.body` without Python's lock, and of `@KERNEL.ask`.
+
+    `place` is the position of the address of the services in the table of arguments.
+    """
     return _TEXT.replace("PLACE", str(place)).replace("INTERRUPTED", str(INTERRUPTED))
 
 
@@ -108,12 +111,15 @@ done:
 
 
 def steps_between(s: Repeat | While, ranges: Ranges) -> int | None:
-    """After how many steps, a power of two, a loop asks; None if it is short: then what is around it asks."""
+    """Return after how many steps, a power of two, a loop checks for signals; None for a short loop.
+
+    The loop around a short one checks instead.
+    """
     return _loop(s, ranges)[0]
 
 
 def _loop(s: Repeat | While, ranges: Ranges) -> tuple[int | None, float]:
-    """After how many steps a loop asks, and its operations, at most; those of a loop that asks count as none."""
+    """Return after how many steps a loop checks for signals, or None; and its operations at most, or 0 if it checks."""
     step = sum(_work(x, ranges) for part in parts(s) for x in part)
     if isinstance(s, Repeat):
         span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
@@ -123,7 +129,7 @@ def _loop(s: Repeat | While, ranges: Ranges) -> tuple[int | None, float]:
 
 
 def _work(s: Statement, ranges: Ranges) -> float:
-    """The operations of a statement, at most."""
+    """Return the largest number of operations of a statement, without those of loops that check for signals."""
     if isinstance(s, Map | Push | Pop):
         extents = [ranges.upper(n) for _, n in s.dims]
         points = math.prod(PATIENCE if n is None else max(n, 0) for n in extents)
@@ -134,12 +140,12 @@ def _work(s: Statement, ranges: Ranges) -> float:
 
 
 def turns_between(work: float) -> int:
-    """After how many turns, a power of two, a loop whose turns are of so many operations asks."""
+    """Return after how many turns, a power of two, a loop checks for signals, from the operations of one turn."""
     return 1 << max(0, math.floor(math.log2(PATIENCE / min(max(work, 1.0), PATIENCE))))
 
 
 def write_ask(body: Body, place: str, every: int, label: Callable[[], str]) -> str:
-    """Write a question for signals at each multiple of a power of two; return the label where all goes on."""
+    """Write a check for signals at each multiple of `every`, a power of two; return the label of what follows."""
     asked, stop, go_on = label(), label(), label()
     body.declared.add("declare i32 @effgrad_ask()")
     now = body.do(f"icmp eq i64 {body.do(f'and i64 {place}, {every - 1}')}, 0")
@@ -151,9 +157,9 @@ def write_ask(body: Body, place: str, every: int, label: Callable[[], str]) -> s
 
 
 def stretches(m: Map, ranges: Ranges) -> Repeat | None:
-    """A loop over stretches of a map of more than `PATIENCE` operations along its outermost axis; None if it has fewer.
+    """Return a loop over stretches of a map along its outermost axis; None if it has at most `PATIENCE` operations.
 
-    No point of the map may store what another one reads. Sums along the innermost axis stay as they are.
+    No point of the map may store what another point reads. Sums along the innermost axis are not split.
     """
     work = _work(m, ranges)
     extents = {name: ranges.upper(n) for name, n in m.dims}

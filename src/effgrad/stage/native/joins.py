@@ -1,4 +1,7 @@
-"""Joins, which put pieces next to each other: each piece is written to its place by the kernel that computes it."""
+"""Joins, such as concatenate and stack: the kernel that computes a piece writes it to its part of the join's memory.
+
+The memory of a join is called its room. It may be a part of another join's room, or overlap a vector that it shifts.
+"""
 
 import math
 from collections import Counter
@@ -20,22 +23,23 @@ from effgrad.vocabulary import Value
 
 
 class Joins:
-    """The rooms of the joins of a program: the memory into which their pieces go."""
+    """The rooms of the joins of a program, the memory into which their pieces are written."""
 
     def __init__(self, plan: Fusion) -> None:
         self.plan = plan
         self.inside = inside(plan.graph)
         self.rooms: dict[Node, Storage] = {}
-        # When the pieces of a room may be written: after it was cleared, before anything was written to a room inside.
+        # The step from which the pieces of a join may be written. Its room is cleared before that, and before anything
+        # is written to a room inside it.
         self.cleared: dict[Node, int] = {}
         self.zeros: dict[Node, list[Node]] = {}
-        # Of the room of a join beside the vector that it moves along, the step that computes the vector.
+        # For a join whose room overlaps the vector that it shifts: the step that computes that vector.
         self.begun: dict[Node, int] = {}
         self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
         self.moved = self.neighbourhoods()
 
     def join(self, node: Node) -> bool:
-        """Pieces put next to each other: each is written to its place by the kernel that computes it."""
+        """Plan a join whose pieces are written by the kernels that compute them; False if that is not possible."""
         if not node.primitive.places or not node.size or node.slots or not typed(node, *node.args):
             return False
         if self.parts(node) is None:
@@ -62,7 +66,10 @@ class Joins:
         return self.joined[node]
 
     def placed(self, node: Node, buffer: Buffer, view: np.ndarray) -> Iterator[tuple[Value, np.ndarray]]:
-        """Return the values that a join puts into memory, and their places: pieces, if the places are several."""
+        """Go through the values that a join writes, and their parts of its room.
+
+        A piece that is itself a `spread` join is replaced by its own pieces, unless it is stored there already.
+        """
         for piece, (_, index) in zip(node.args, self.parts(node) or (), strict=True):
             part = view[index]
             if spread(piece) and not self.lies(piece, buffer, part):
@@ -71,7 +78,7 @@ class Joins:
                 yield piece, part
 
     def room(self, node: Node) -> Storage:
-        """Memory for joined pieces: new, or a part of the room of what this is itself a piece of."""
+        """Return the room of a join: new memory, or a part of the room of the join of which it is itself a piece."""
         if node not in self.rooms:
             self.rooms[node] = self.around(node) or self.plan.memory(node)
             outer, number = self.inside.get(node, (node, 0))
@@ -87,7 +94,7 @@ class Joins:
         return self.rooms[node]
 
     def clear(self, node: Node) -> int:
-        """Zeros in the room of joined pieces that do not fill it; when the pieces may be written."""
+        """Fill the gaps of a room, or all of it, with zeros; return the step from which pieces may be written."""
         parts = self.parts(node)
         if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
             return self.begun.get(node, 0)
@@ -101,8 +108,11 @@ class Joins:
         return self.plan.available[zero] + 1 if open_places == [...] else self.begun.get(node, 0)
 
     def neighbourhoods(self) -> dict[Node, tuple[Node, int]]:
-        """The vector that a join moves along, and by how many elements: the join lies where the vector does, for which
-        the elements that it needs before and after it are left free."""
+        """Return, for each join that shifts a vector, the vector and the number of elements.
+
+        An example is `concatenate([[0], x[:-1]])`. The room of such a join overlaps the vector's memory, so that the
+        elements in common are not copied; `margins` leaves the elements free that it needs before and after the vector.
+        """
         margins = self.plan.margins
         moved: dict[Node, tuple[Node, int]] = {}
         taken: dict[Node, list[tuple[int, int]]] = {}
@@ -116,7 +126,7 @@ class Joins:
                     continue
                 vector, first = found
                 by, size, last = start - first, vector.size, first + piece.size
-                # All that the join and the vector have in common must be this piece.
+                # This piece must be everything that the join and the vector have in common.
                 if first != max(0, -by) or last != min(size, node.size - by):
                     continue
                 outside = [(a, b) for a, b in ((-by, 0), (size, node.size - by)) if a < b]
@@ -130,7 +140,7 @@ class Joins:
         return moved
 
     def around(self, node: Node) -> Storage | None:
-        """The room of a join beside the vector that it moves along."""
+        """Return the room of a join that overlaps the vector that it shifts, or None."""
         vector, by = self.moved.get(node, (None, 0))
         storage = self.plan.storage.get(id(vector))
         if vector is None or storage is None or vector not in self.plan.member:
@@ -141,7 +151,7 @@ class Joins:
         return Storage(storage.buffer, around[before - by :][: node.size])
 
     def lies(self, node: Node, buffer: Buffer, view: np.ndarray) -> bool:
-        """Whether a value lies in this part of a buffer already."""
+        """Whether a value is already stored in this part of a buffer."""
         storage = self.plan.storage.get(id(node))
         if storage is None or storage.buffer is not buffer or storage.offset != Storage(buffer, view).offset:
             return False
@@ -150,7 +160,10 @@ class Joins:
 
 
 def pieces(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
-    """The shape of each piece of a join, and the index of its place, if no place is taken twice."""
+    """Return the shape of each piece of a join, and the index of its place; None if pieces overlap.
+
+    It is also None if an index is not basic.
+    """
     shapes = [shape_of(a) for a in node.args]
     indices = node.primitive.places(shapes, **node.params)[1]
     if not all(map(basic, indices)):
@@ -166,7 +179,7 @@ def pieces(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
 
 
 def starts(parts: list[tuple[tuple[int, ...], Any]] | None, size: int) -> list[int]:
-    """Return where each piece of a vector of this size begins, if all are without holes."""
+    """Return where each piece of a vector of this size begins; an empty list if a piece is not contiguous."""
     indices = [as_tuple(index)[0] for _, index in parts or ()]
     if any(not isinstance(i, int | slice) or isinstance(i, slice) and i.step not in (None, 1) for i in indices):
         return []
@@ -174,7 +187,7 @@ def starts(parts: list[tuple[tuple[int, ...], Any]] | None, size: int) -> list[i
 
 
 def slice_of(value: Value) -> tuple[Node, int] | None:
-    """The vector of which a value is a slice, and the first element."""
+    """Return the vector of which a value is a contiguous slice, and the number of the first element; or None."""
     view = affine(value) if type(value) is Node and len(value.shape) == 1 else None
     if view is None or not view.size or view.strides != (view.itemsize,) or len(value.args[0].shape) != 1:
         return None
@@ -182,9 +195,9 @@ def slice_of(value: Value) -> tuple[Node, int] | None:
 
 
 def gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Value]]) -> list[Value]:
-    """Return the stretches that parts of a vector leave open; all of it if a part has holes, or for another array.
+    """Return the stretches of a vector that its parts do not fill.
 
-    Each hole of `x[::2]` would be a stretch of its own.
+    It is the whole array if it has more axes, or if the stretches are many: each hole of `x[::2]` would be one.
     """
     if len(shape) > 1:
         return [...]
@@ -197,9 +210,9 @@ def gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Value]]) -> 
 
 
 def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
-    """Joins that are needed only as a piece, reshaped perhaps, of another: that one, and the number of the piece.
+    """Return, for each join that is read only as a piece of other joins, one of these and the number of the piece.
 
-    What is put piece by piece to several places lies in one of them.
+    The piece may be reshaped. A `spread` join that is a piece of several joins is stored in the first of them.
     """
     joins = [node for node in graph if node.primitive.places and not node.slots]
     put = Counter(piece for node in joins for piece in node.args if spread(piece))
@@ -216,7 +229,7 @@ def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
 
 
 def spread(value: Value) -> bool:
-    """Whether a value is a join of a few long pieces, which are rather put to each of its places than copied there."""
+    """Whether a value is a join of a few long pieces, which are written to each place of the join instead of copied."""
     if type(value) is not Node or not (value.primitive.places and value.primitive.moves):
         return False
     whole = len(value.args) <= STREAMS and typed(value, *value.args)

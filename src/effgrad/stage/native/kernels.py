@@ -1,8 +1,8 @@
 """A kernel: elementwise operations, and the reductions, gathers and scatters next to them, in one loop nest.
 
-A kernel's text says everything but where its operands lie: the addresses come at run time, so that equal kernels are
-compiled once. Loops over adjacent axes that all operands walk in step are one loop. Sums go in blocks of 1,024, each
-in several partial sums: fixed by the kernel, so the result is the same from run to run.
+A kernel's text depends on everything but the addresses of its operands, which it gets at run time, so that equal
+kernels are compiled once. Adjacent axes that all operands walk with one stride become one loop. Sums go in blocks of
+1,024, each in several partial sums. The kernel fixes their order, so the result is the same from run to run.
 """
 
 import functools
@@ -18,13 +18,13 @@ from effgrad.vocabulary import DType, Value
 
 BLOCK = 1024
 
-# Where a reduction begins; those that are not here add to what is there.
+# The first values of reductions; reductions that are not listed combine with what is in memory.
 _IDENTITY = {"sum": 0.0, "max": -np.inf, "min": np.inf}
 _ADDING = ("sum", "accumulate", "scatter")
 
 
 class Operand:
-    """Memory that a kernel reads or writes: its dtype, and the step along each loop, in elements."""
+    """Memory that a kernel reads or writes: its dtype, and the stride along each loop, in elements."""
 
     __slots__ = ("dtype", "strides", "reduction", "size")
 
@@ -34,7 +34,7 @@ class Operand:
 
 @functools.cache
 def operand(dtype: DType, strides: tuple[int, ...], reduction: str = "", size: int = 0) -> Operand:
-    """The operand with these properties: equal ones are the same."""
+    """Return the operand with these properties; equal operands are one object."""
     return Operand(dtype, strides, reduction, size)
 
 
@@ -42,9 +42,9 @@ class Kernel:
     """The work of one loop nest.
 
     `reads` and `writes` are pairs of a node and its operand; `nodes` run in order at each point. A write with a
-    reduction combines all values that meet in one place; "accumulate" and "scatter" add to what is there. A node of
-    `gathers` reads an array, of which the kernel has the whole, at the places that another gives; "scatter" and "put"
-    write to the place that `places` gives. A node of `expected` is a guard: its number and the value that it must have.
+    reduction combines all values that go to one place; "accumulate" and "scatter" add to what is in memory. A node in
+    `gathers` reads an element of a whole array, at the position that another node gives; "scatter" and "put" write to
+    the position that `places` gives. A node in `expected` is a guard, with its number and the value that it must have.
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -80,7 +80,7 @@ def signature(kernel: Kernel) -> tuple[Value, ...]:
         for a in args:
             if type(a) is Node:
                 told.append(numbers[a])
-            else:  # most constants are told by themselves; zeros have a sign
+            else:  # a float is its own key, but zeros have a sign
                 told.append((a,) if type(a) is float and a == a != 0 else named(a))
     guards = [(named(node), position, repr(value)) for node, (position, value) in kernel.expected.items()]
     places = [(number, named(place)) for number, place in kernel.places.items()]
@@ -92,9 +92,9 @@ def _memory(dtype: DType) -> str:
 
 
 def _collapsed(shape: tuple[int, ...], operands: list[Operand]) -> tuple[list[int], list[list[int]]]:
-    """The loops, joined where every operand walks them in step, and each operand's strides along them.
+    """Return the sizes of the loops, merged where every operand allows it, and each operand's strides along them.
 
-    The order is that of the memory of the operands that use most of it: longest steps outside.
+    The order follows the memory of the operands that are broadcast along no axis, with the longest strides outermost.
     """
     sizes: list[int] = []
     strides: list[list[int]] = [[] for _ in operands]
@@ -116,10 +116,10 @@ def _collapsed(shape: tuple[int, ...], operands: list[Operand]) -> tuple[list[in
 
 
 def text(kernel: Kernel, body: Body) -> None:
-    """Write the kernel as the LLVM function `@KERNEL(ptr arguments)` of the addresses of its operands, which returns 0,
-    or 1 and more where a guard fails: its number and one.
+    """Write the kernel as the LLVM function `@KERNEL(ptr arguments)`, which takes the addresses of its operands.
 
-    Loops are in a function of their own, which is told that no operand lies on another.
+    It returns 0, or the number of a guard that fails plus one, or `STOPPED`. Loops are in a separate function, whose
+    parameters are declared not to alias.
     """
     operands = [o for _, o in kernel.reads] + [o for _, o in kernel.writes]
     sizes, strides = _collapsed(kernel.shape, operands)
@@ -141,15 +141,15 @@ def text(kernel: Kernel, body: Body) -> None:
         _Writer(kernel, body, sizes, strides, names).write()
 
 
-# How many vectors a loop takes at a time is said by metadata of the module, by number.
+# Metadata of the module, by its number, that says how many vectors a loop computes at a time.
 INTERLEAVED = {count: f"!{count} = distinct !{{!{count}, !{{!\"llvm.loop.interleave.count\", i32 {count}}}}}"
                for count in (2, 4)}  # fmt: skip
-# Registers of the longest vectors for values that are alive at once; the rest are for what is on its way.
+# The vector registers for values that are live at once; the rest are left for intermediate results.
 _REGISTERS = 24
 
 
 def _hint(kernel: Kernel, size: int) -> str:
-    """Several vectors at a time, where operations wait for each other: LLVM does so for short loops only."""
+    """Return metadata for several vectors at a time, to hide latency; LLVM does so by itself in short loops only."""
     if len(kernel.nodes) < 8 or size < BLOCK // 4:
         return ""
     count = next((count for count in (4, 2) if count * _alive(kernel) <= _REGISTERS), 0)
@@ -157,7 +157,7 @@ def _hint(kernel: Kernel, size: int) -> str:
 
 
 def _alive(kernel: Kernel) -> int:
-    """The most values that are needed at once, as the operations run."""
+    """Return the largest number of values that are live at once."""
     begin: dict[int, int] = {}
     end: dict[int, int] = {}
     for number, node in enumerate(kernel.nodes):
@@ -186,7 +186,7 @@ class _Writer:
         self.first_write = len(kernel.reads)
 
     def write(self) -> None:
-        """All that follows the entry of the function."""
+        """Write everything after the entry of the function."""
         self.initialise()
         self.loop(0, {})
         self.body.lines += ["  ret i32 0", "}"]
@@ -200,7 +200,7 @@ class _Writer:
         self.block = label
 
     def initialise(self) -> None:
-        """Put the identity where a reduction collects."""
+        """Store the identity where a reduction collects its result."""
         for number, (_, operand) in enumerate(self.kernel.writes):
             if operand.reduction in _IDENTITY:
                 name, kind = self.names[self.first_write + number], _memory(operand.dtype)
@@ -222,7 +222,10 @@ class _Writer:
     def counted(
         self, start: str, end: str, carried: list[tuple[str, str]], inside: Value, step: int = 1, hint: str = ""
     ) -> list[str]:
-        """A loop; `inside(index, values)` returns the next of the carried values, pairs of a type and the first."""
+        """Write a loop, and return its last carried values; `inside(index, values)` returns the next ones.
+
+        `carried` has the type and the first value of each.
+        """
         head, before = self.label(), self.block
         self.body.lines.append(f"  br label %{head}")
         self.start(head)
@@ -242,7 +245,7 @@ class _Writer:
         return values
 
     def loop(self, depth: int, offsets: dict[int, str]) -> None:
-        """The loops from `depth` on; `offsets` are the operands' offsets so far, in elements."""
+        """Write the loops from `depth` on; `offsets` are the operands' offsets so far, in elements."""
         if depth == len(self.sizes):
             self.point(offsets, {})
             return
@@ -277,11 +280,11 @@ class _Writer:
             self.innermost(depth, offsets, "0", str(size), accumulated)
 
     def ask(self, place: str, every: int) -> None:
-        """Ask for signals at each multiple of a power of two, if there is one; leave the function if one raises."""
+        """Write a check for signals at each multiple of `every`, unless that is 0; an exception ends the kernel."""
         self.block = write_ask(self.body, place, every, self.label) if every else self.block
 
     def innermost(self, depth: int, offsets: dict[int, str], start: str, end: str, accumulated: list[int]) -> None:
-        """The last loop, or a block of it: what it accumulates is combined with what is in memory when it ends."""
+        """Write the last loop, or a block of it, and combine what it accumulates with what is in memory."""
         kinds = {n: TYPES[self.kernel.writes[n][1].dtype] for n in accumulated}
         carried = [(kinds[n], self.identity(self.kernel.writes[n][1])) for n in accumulated]
 
@@ -295,7 +298,7 @@ class _Writer:
             self.combine_in_memory(number, value, offsets)
 
     def advance(self, offsets: dict[int, str], depth: int, index: str) -> dict[int, str]:
-        """The operands' offsets at a turn of a loop."""
+        """Return the operands' offsets at a turn of a loop."""
         moved = dict(offsets)
         cache: dict[int, str] = {}
         for number, strides in enumerate(self.strides):
@@ -335,7 +338,7 @@ class _Writer:
         self.store(total, place, operand.dtype)
 
     def point(self, offsets: dict[int, str], running: dict[int, str]) -> None:
-        """The operations at one point of the loops."""
+        """Write the operations at one point of the loops."""
         kernel, body = self.kernel, self.body
         values: dict[int, str] = {}  # by the identity of a node or a constant array
         whole: dict[int, int] = {}
@@ -365,7 +368,7 @@ class _Writer:
     def write_out(
         self, number: int, value: str, values: dict[int, str], offsets: dict[int, str], running: dict[int, str]
     ) -> None:
-        """Write a value of a point to memory, or combine it with what is there or with what a loop carries."""
+        """Write the store of a value, or its combination with what is in memory or with what a loop carries."""
         operand, at = self.kernel.writes[number][1], self.first_write + number
         if number in running:
             running[number] = self.combined(operand.reduction, operand.dtype, running[number], value)
@@ -380,7 +383,7 @@ class _Writer:
             self.store(value, self.address(at, offsets.get(at), operand.dtype), operand.dtype)
 
     def guard(self, node: Node, value: str) -> None:
-        """Leave the function, with the value in memory, where it is not the expected one."""
+        """Write a guard: unless the value is the expected one, store it and leave the function."""
         position, expected = self.kernel.expected[node]
         kind = TYPES[node.dtype]
         if kind in ("double", "float") and expected != expected:

@@ -1,7 +1,7 @@
-"""Placement: how each operation is computed, and where its value lies.
+"""Placement: decide how each operation is computed, and where its value is stored.
 
-The first way that there is: another way of looking at memory, which costs nothing; a kernel; a product of BLAS; and at
-last a call of NumPy.
+Each operation is computed in the first of these ways that is possible for it: as a view, which costs nothing; in a
+kernel; as a product by BLAS; and, as a last resort, by a call of NumPy.
 """
 
 import functools
@@ -28,7 +28,7 @@ from effgrad.stage.nodes import GUARD, Node
 
 
 class Placement(Fusion):
-    """The steps of a graph, decided node after node."""
+    """The steps of a graph, decided for one node after the other; `checked` has the storage of guarded values."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
@@ -56,7 +56,7 @@ class Placement(Fusion):
         self.call(node)
 
     def view(self, node: Node) -> bool:
-        """Another way of looking at the argument's memory."""
+        """Make the node a view of its argument's memory, if possible, or of a contiguous copy of it."""
         if not node.primitive.view or node.slots or not node.size:
             return False
         source = node.args[0]
@@ -72,14 +72,14 @@ class Placement(Fusion):
         return True
 
     def compute(self, node: Node) -> bool:
-        """Each element from those of the arguments, in a kernel."""
+        """Compute an elementwise operation in a kernel, if it has machine code."""
         fits = 0 not in node.shape and supported(node)
         if fits:
             self.fuse(node)
         return fits
 
     def reduce(self, node: Node) -> bool:
-        """The sum, the maximum or the minimum of what a kernel computes."""
+        """Compute a sum, a maximum or a minimum in the kernel of its argument, if possible."""
         folds = node.primitive.folds
         if folds is None:
             return False
@@ -91,7 +91,7 @@ class Placement(Fusion):
         rank = len(source.shape)
         axes = reduced_axes(node.params["axis"], rank)
         group = self.group(node.args, source.shape)
-        # The result lies in the order in which its argument is walked.
+        # The axes of the result are stored in the order in which the kernel walks its argument.
         walked = self.layout(source, group).strides
         order = sorted((i for i in range(rank) if i not in axes), key=lambda i: -walked[i])
         shape = tuple(source.shape[i] for i in order)
@@ -110,7 +110,7 @@ class Placement(Fusion):
         (value,) = node.args
         position = len(self.checked)
         if value.shape == () and value.dtype in TYPES:
-            # In a copy of its own, after everything before it.
+            # The guard is on a copy, computed in the last step, so that everything before it has run.
             copied = value.changed(primitive=COPY, args=(value,), params={}, slots=())
             self.kept.append(copied)
             group = self.last_scalar_group(self.earliest((value,), ()))
@@ -122,7 +122,7 @@ class Placement(Fusion):
             self.steps.append(Call(node, [self.stored(value)], None, len(self.steps)))
 
     def last_scalar_group(self, first: int) -> Fused:
-        """A scalar kernel that is the last step, so that a guard holds before anything after it runs."""
+        """Return a scalar kernel that is the last step, so that a guard in it is checked before anything after it."""
         if self.steps and first < len(self.steps):
             last = self.steps[-1]
             if isinstance(last, Fused) and last.kernel.shape == () and not last.full:
@@ -130,7 +130,7 @@ class Placement(Fusion):
         return self.kernel(())
 
     def product(self, node: Node) -> bool:
-        """A product that BLAS has a form for."""
+        """Add a step for a matrix product, if BLAS has a form for it."""
         if node.primitive is not matmul or not all(isinstance(a, Node | np.ndarray) for a in node.args):
             return False
         left, right = map(self.stored, node.args)
@@ -145,7 +145,7 @@ class Placement(Fusion):
         return True
 
     def call(self, node: Node) -> None:
-        """Add a step that NumPy computes."""
+        """Add a step that calls NumPy."""
         inputs = [self.stored(a) if type(a) is Node or isinstance(a, np.ndarray) else a for a in node.args]
         slots = [self.stored(s) for s in node.slots]
         result = self.memory(node)

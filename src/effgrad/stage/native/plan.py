@@ -1,4 +1,4 @@
-"""The plan of a native program: its steps and their operands, how long each value is needed, and the memory for it."""
+"""The plan of a native program: its steps and their operands, the lifetime of each value, and the layout of memory."""
 
 from collections.abc import Callable
 
@@ -16,12 +16,13 @@ from effgrad.vocabulary import Value
 
 
 class Plan:
-    """A program to run: `steps` in order, and the places of `inputs`, `outputs` and the values of guards (`checked`).
+    """A program to run: `steps` in order, and the storage of `inputs`, `outputs` and guarded values (`checked`).
 
-    `operands` are those of each step in machine code, by its number. The `direct` buffers are arguments and results
-    that are used where they are; all other values lie in an arena of so many bytes, in which memory is used again.
+    `operands` has the operands of each machine code step, by its number. The `direct` buffers are arguments and results
+    that are used in place. All other values are in an arena of `arena` bytes, where buffers share memory if their
+    lifetimes do not overlap.
 
-    A `repeated` program is the body of a loop: all its inputs and outputs are in the arena, and none lies on another.
+    A `repeated` program is the body of a loop. All its inputs and outputs are in the arena, and none overlaps another.
     """
 
     def __init__(self, graph: Graph, repeated: bool = False) -> None:
@@ -36,13 +37,13 @@ class Plan:
         self.arena = laid_out([b for b in placement.buffers if b not in own])
 
     def storages(self, step: Step) -> list[Storage]:
-        """Return the storage that a step reads and writes."""
+        """Return the storages that a step reads and writes."""
         if isinstance(step, Call):
             return [s for s in (*step.inputs, step.result) if isinstance(s, Storage)]
         return self.operands[step.number]
 
     def settle_lifetimes(self, repeated: bool) -> None:
-        """Say of each buffer from which step to which it is needed."""
+        """Set the lifetime of each buffer."""
         for step in self.steps:
             for storage in self.storages(step):
                 storage.buffer.used(step.number)
@@ -56,7 +57,7 @@ class Plan:
                 given.buffer.used(end)
 
     def used_in_place(self, buffers: list[Buffer]) -> list[Buffer]:
-        """Large arguments and results that only machine code touches."""
+        """Return the buffers of large arguments and results that only machine code accesses."""
         returned = [o.buffer for o in self.outputs if isinstance(o, Storage)]
         called = {s.buffer for step in self.steps if isinstance(step, Call) for s in self.storages(step)}
         return [
@@ -65,14 +66,14 @@ class Plan:
         ]  # fmt: skip
 
     def whole_output(self, buffer: Buffer) -> bool:
-        """Whether a result is all of a buffer, in order."""
+        """Whether a result is the whole of a buffer, in C order."""
         (storage,) = [o for o in self.outputs if isinstance(o, Storage) and o.buffer is buffer]
         view = storage.view
         return bool(view.flags.c_contiguous and view.nbytes == buffer.size)
 
 
 def _operands(steps: list[Step], stored: Callable[[Value], Storage]) -> dict[int, list[Storage]]:
-    """The operands of each step in machine code. What a kernel reads another one must store."""
+    """Return the operands of each machine code step; a value that one kernel reads from another is stored there."""
     operands = {}
     for step in steps:
         if isinstance(step, Fused):
@@ -107,7 +108,7 @@ def _read(step: Fused, stored: Callable[[Value], Storage]) -> list[Storage]:
             read(source, indirect=True)
             read(places)
         else:
-            for arg in node.args:  # asked here already, as most of what a long program reads it has just computed
+            for arg in node.args:  # `read` is not called for members, most of the arguments in long programs
                 if id(arg) not in seen and type(arg) is not float and not (type(arg) is Node and arg in members):
                     read(arg)
     for value, _, _, where in step.collected:

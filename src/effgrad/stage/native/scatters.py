@@ -1,4 +1,4 @@
-"""Scatters: pieces added at their places, one after the other."""
+"""Scatters: add pieces to their places in an array of zeros, one piece after the other."""
 
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ _Target = tuple[Storage, Operand, np.ndarray | Node | None]
 
 
 def scatter(plan: Fusion, gathers: Gathers, node: Node) -> bool:
-    """Pieces added at their places, one after the other."""
+    """Plan a sum of pieces at their places in an array of zeros; False if that is not possible."""
     if not node.primitive.places or not node.size or not typed(node, *node.args):
         return False
     if any(type(p) is not Node or p.dtype != node.dtype or not p.size for p in node.args):
@@ -34,7 +34,7 @@ def scatter(plan: Fusion, gathers: Gathers, node: Node) -> bool:
     plan.add(zero, group)
     plan.storage[id(zero)] = group.stored[zero] = total
     for piece, (place, target, places) in zip(node.args, cast(list[Any], targets), strict=True):
-        # Two pieces may meet in one place: each has a step of its own.
+        # Each piece is added in a separate step, because two pieces may go to one place.
         group = plan.group((piece, places), piece.shape, after=group.number + 1)
         group.collected.append((piece, place, target, places))
         plan.kept.append(places)
@@ -43,7 +43,7 @@ def scatter(plan: Fusion, gathers: Gathers, node: Node) -> bool:
 
 
 def _target(piece: Node, index: Index, total: Storage, node: Node, gathers: Gathers) -> _Target | None:
-    """The destination of a piece: a part of the memory, or the place of each of its elements."""
+    """Return the destination of a piece, a part of the memory or the place of each element; None if it has neither."""
     part: Storage | None = None
     places: Any = None
     if any(type(i) is Slot for i in as_tuple(index)):

@@ -9,16 +9,16 @@ from effgrad.vocabulary import Value
 
 
 class Fused:
-    """A step in machine code: a kernel in the making."""
+    """A step in machine code: a kernel, to which operations are added while the program is planned."""
 
     def __init__(self, shape: tuple[int, ...], number: int) -> None:
         self.kernel, self.number = Kernel(shape), number
         self.members: set[Node] = set()
         self.full = False
-        # What it reads or writes that other kernels must write or read: of kernels over long arrays.
+        # For kernels over long arrays: the values that it reads from, or writes for, kernels far away.
         self.streams: set[Node] = set()
-        # What is written to memory: values of the kernel as they are; and values that are reduced, scattered or put
-        # into a part of something, each with where it goes, how, and the places within it.
+        # The values that are written to memory. `stored` has values of the kernel, in full. `collected` has values that
+        # are reduced, scattered or put into a part of an array, each with its destination, operand and positions.
         self.stored: dict[Node, Storage] = {}
         self.collected: list[tuple[Value, Storage, Operand, np.ndarray | Node | None]] = []
 

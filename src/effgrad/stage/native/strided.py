@@ -1,19 +1,19 @@
-"""Places in steps: numbers of elements that a strided view means as well.
+"""Places at regular distances: find the strided view that has the same elements as an array of places.
 
-The places of a write are kept as an array of numbers, one for each element. Most come from slices, and are a few steps
-from a first place: a kernel then walks memory by strides instead of reading where each element lies.
+The places of a write are an array of numbers, one for each element. Most come from slices, and are multiples of a few
+strides from a first place. A kernel then walks memory by these strides, instead of reading the place of each element.
 """
 
 import numpy as np
 
 from effgrad.stage.native.storage import Storage, viewable
 
-# A base that is open in so many stretches is written there only; else it is written as a whole before.
+# If writes leave at most this many stretches of a base, only these are copied; else the whole base is copied first.
 FEW = 8
 
 
 def strided(storage: Storage, places: np.ndarray) -> Storage | None:
-    """Return some places of a value in C order as a view, in a shape of as many elements, if they lie in steps."""
+    """Return places of a value in C order as a view of it, if they are at regular distances; its shape may differ."""
     nest, view = steps_of(places), storage.view
     if nest is None or not view.flags.c_contiguous:
         return None
@@ -25,9 +25,9 @@ def strided(storage: Storage, places: np.ndarray) -> Storage | None:
 
 
 def steps_of(places: np.ndarray) -> tuple[int, tuple[int, ...], tuple[int, ...]] | None:
-    """Return the first of some places, and the counts and steps of the nest of loops that walks them in order.
+    """Return the first place, and the counts and strides of the nest of loops that walks the places in order.
 
-    The outermost loop comes first. None stands for places of no such nest.
+    The outermost loop comes first. Return None if no such nest exists.
     """
     flat = np.ravel(places)
     if not flat.size:
@@ -49,7 +49,7 @@ def steps_of(places: np.ndarray) -> tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 def disjoint(places: list[np.ndarray], size: int) -> bool:
-    """Whether no element of an array of a size is among the places twice."""
+    """Whether all places, in an array of this size, are different."""
     taken = np.zeros(size, bool)
     for at in places:
         taken[at] = True
@@ -57,7 +57,7 @@ def disjoint(places: list[np.ndarray], size: int) -> bool:
 
 
 def gaps(places: list[np.ndarray], size: int) -> list[slice] | None:
-    """Return the stretches that places leave open in an array of a size, if they are few."""
+    """Return the stretches of an array of this size that have no places, or None if they are more than `FEW`."""
     taken = np.ones(size + 2, np.int8)
     taken[1:-1] = 0
     for at in places:

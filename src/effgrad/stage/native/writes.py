@@ -1,6 +1,6 @@
-"""Writes: an array after values were written to places of it, in the array's own memory where nobody reads it again.
+"""Writes: an array with new values in some places, made in place where nothing reads the old array again.
 
-A value is written by the kernel that computes it, wherever that is possible. Places in steps are walked by strides.
+A value is written by the kernel that computes it, if possible. Places at regular distances are walked by strides.
 """
 
 import functools
@@ -24,13 +24,13 @@ from effgrad.vocabulary import Value
 
 
 class Writes:
-    """The writes of a program."""
+    """The writes of a program; `computed` finds the places of an index with computed integers."""
 
     def __init__(self, plan: Fusion, gathers: Gathers) -> None:
         self.plan, self.place, self.computed = plan, gathers.place, gathers.computed
 
     def write(self, node: Node) -> bool:
-        """Values written over a base, each to its places."""
+        """Plan a write of values over a base array, each to its places; False if that is not possible."""
         if node.primitive not in (overwrite, move.setitem) or not node.size or not typed(node, *node.args):
             return False
         places = self.places(node)
@@ -52,11 +52,11 @@ class Writes:
 
     @functools.cached_property
     def reads(self) -> "Reads":
-        """The reads of each value; only programs with writes ask."""
+        """The reads of each value, made only for programs with writes."""
         return Reads(self.plan.graph)
 
     def places(self, node: Node) -> list[Any] | None:
-        """The places of each value in the order of memory: constants that are all different, or one computed array."""
+        """Return the places of each value, numbered in C order: different constants, or one computed array; or None."""
         if node.primitive is overwrite:
             places = [np.atleast_1d(at) for at in node.params["places"]]
         elif node.slots:
@@ -67,7 +67,7 @@ class Writes:
         return places if disjoint(places, node.size) else None
 
     def in_place(self, node: Node) -> tuple[Storage, int] | None:
-        """The memory of the base, if it is read for the last time here, and the step from which it may be written."""
+        """Return the memory of the base and the step from which it may be written; None if it is needed later."""
         plan, root = self.plan, node.args[0]
         while type(root) is Node and root.primitive.view:
             root = root.args[0]
@@ -83,12 +83,12 @@ class Writes:
         return storage, max(steps) + 1
 
     def apart(self, value: Value, total: Storage) -> Value:
-        """A value that is written into the memory of which it is itself a part: a copy of it, made before."""
+        """Return a value, or a copy made before the write if the value is itself stored in the memory written to."""
         lies = type(value) is Node and (value.primitive.view or id(value) in self.plan.storage)
         return self.plan.copied(value) if lies and self.plan.stored(value).buffer is total.buffer else value
 
     def fill(self, node: Node, total: Storage, places: list[Value]) -> tuple[int, int]:
-        """Put the base into new memory, where it stays: the step from which values are written, and the last one."""
+        """Copy the base to new memory, except where values go; return the first step for values and the last copy's."""
         plan, base = self.plan, node.args[0]
         constant = all(type(at) is not Node for at in places)
         if constant and sum(at.size for at in places) == node.size:
@@ -108,7 +108,7 @@ class Writes:
         return (max(ends) + 1 if stretches is None else 0), max(ends)
 
     def put(self, value: Value, at: Value, total: Storage, after: int) -> int:
-        """Write a value to its places, in a step from `after` on; the number of that step."""
+        """Write a value to its places, in a step from `after` on, and return the number of that step."""
         plan, dtype = self.plan, total.view.dtype
         if type(value) is not Node:
             value = np.asarray(value).astype(dtype)
@@ -128,7 +128,10 @@ class Writes:
         return group.number
 
     def fitted(self, value: Value, shape: tuple[int, ...], target: Storage) -> tuple[Value, Storage] | None:
-        """A value of a shape, and the places where it goes in steps, in one shape: that in which it is computed."""
+        """Return a value and its strided destination in one shape, if possible that in which the value is computed.
+
+        Return None for an array that must be broadcast.
+        """
         source, view = value, target.view
         if shape_of(value) not in ((), shape):
             return None
@@ -147,7 +150,7 @@ class Writes:
 
 
 def strided_gather(plan: Fusion, node: Node) -> bool:
-    """A move that reads places in steps: another way of looking at memory, or a copy of it."""
+    """Plan a move that reads places at regular distances, as a view or as a copy of one; False if it does not."""
     if not node.primitive.view or node.slots or not node.size:
         return False
     (source,) = node.args
@@ -172,14 +175,14 @@ def strided_gather(plan: Fusion, node: Node) -> bool:
 
 
 class Reads:
-    """The operations that read the memory of each value of a graph, and which of them is the last."""
+    """The operations that read the memory of each value of a graph, and the number of the last one."""
 
     def __init__(self, graph: Graph) -> None:
         self.numbers = {node: number for number, node in enumerate(graph)}
         self.last: dict[Node, int] = {node: len(self.numbers) for node in graph.outputs if type(node) is Node}
         self.readers: dict[Node, list[Node]] = {}
         for node in reversed(graph.nodes):
-            # Views, and joins, whose pieces are read when the join is.
+            # Views share memory, and the pieces of a join may be read when the join is.
             shares = bool(node.primitive.view or node.primitive.places)
             for arg in node.inputs:
                 later = self.last.get(node, -1) if shares else -1
@@ -189,12 +192,12 @@ class Reads:
                     self.readers[arg] += self.readers.get(node, [])
 
     def is_last(self, value: Node, reader: Node) -> bool:
-        """Whether nothing after an operation reads a value."""
+        """Whether no operation after this reader reads a value."""
         return self.last.get(value, -1) <= self.numbers[reader]
 
 
 def _one_number(value: Value) -> Value:
-    """The number that all elements of a constant are, or None."""
+    """Return the number that all elements of a constant are equal to, or None."""
     if type(value) is Node or not np.size(value):
         return None
     first = np.ravel(value)[0]
