@@ -145,7 +145,7 @@ class Fusion:
         return first
 
     def group(self, args: tuple[Value, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
-        """Return the kernel over `shape` to join: the last one, if it is late enough and not full; else a new one."""
+        """Return the last kernel over `shape`, of sixteen, that is late enough to join and not full, or a new one."""
         first = max(self.earliest(args, shape), after)
         for group in self.groups.get(shape, ())[:-17:-1]:
             if group.number < first:

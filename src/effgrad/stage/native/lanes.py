@@ -1,9 +1,9 @@
-"""Short last axes come apart: an array of n rows of three becomes three arrays of n, its lanes.
+"""Split short last axes into lanes: an array of n rows of three becomes three arrays of n, its lanes.
 
-A kernel loops over one shape. Rows of three, their norms and their components are of three shapes, so that whatever is
-computed between them would go through memory; lanes are all of one shape and meet in one loop, in registers. A value is
-put together again, by a stack, where an operation needs all of it. Views, gathers, joins and sums along the axis choose
-or add lanes and cost nothing. Programs that only compute with each element of such arrays stay as they are: there the
+A kernel loops over one shape. Rows of three, their norms and their components have three shapes, so that whatever is
+computed between them would go through memory. Lanes all have one shape, and meet in one loop, in registers. Where an
+operation needs the whole value, its lanes are stacked again. Views, gathers, joins and sums along the axis choose or
+add lanes and cost nothing. Programs that only compute with each element of such arrays are not changed, because the
 array is one loop already.
 """
 
@@ -32,12 +32,12 @@ from effgrad.stage.nodes import Node, Slot
 from effgrad.stage.passes import RULES, dead, repeated, simplified
 from effgrad.vocabulary import Option, Value
 
-# The longest axis that comes apart, and the fewest rows for which the longer program pays.
+# The longest axis that is split, and the fewest rows for which the longer program pays.
 LONGEST, FEWEST_ROWS = 16, 256
 
 
 def apart(graph: Graph) -> Graph:
-    """The graph with short last axes taken apart where that joins loops, as often as there are such axes."""
+    """Return the graph with short last axes split into lanes where that joins loops, until there are none left."""
     while True:
         chosen = _chosen(graph)
         if not chosen:
@@ -47,9 +47,9 @@ def apart(graph: Graph) -> Graph:
 
 
 def _short(value: Value) -> bool:
-    """Whether a value has many rows of a few elements.
+    """Whether a value has two axes, and many rows of a few elements.
 
-    Of more axes than two, axis after axis would come apart: twenty times the code for determinants by minors.
+    A value of more axes would be split axis after axis, which made twenty times the code for determinants by minors.
     """
     if type(value) is not Node or len(value.shape) != 2 or not 1 <= value.shape[-1] <= LONGEST:
         return False
@@ -57,7 +57,10 @@ def _short(value: Value) -> bool:
 
 
 def _chosen(graph: Graph) -> set[Node]:
-    """The short values that are connected, by operations on lanes, to one that mixes the lanes of a row."""
+    """Return the short values to split: those connected, by operations on lanes, to one that mixes the lanes of a row.
+
+    They must also be connected to an elementwise operation or a reduction.
+    """
     if not any(map(_short, graph)):
         return set()
     parent: dict[Node, Node] = {}
@@ -85,7 +88,7 @@ def _chosen(graph: Graph) -> set[Node]:
 
 
 def _mixes(node: Node) -> bool:
-    """Whether an operation relates the elements of a row to each other, or to one number for the row."""
+    """Whether an operation combines or selects elements of a row, or computes with one number for each row."""
     if keeps_order(node) or (node.primitive.view and node.slots):
         return False
     lengths = {a.shape[-1] for a in (node, *node.args) if type(a) is Node and a.shape}
@@ -96,7 +99,7 @@ def _mixes(node: Node) -> bool:
 
 
 class _Splitter:
-    """One walk over a graph: `parts` are the lanes of a value, `new` is a value in one piece."""
+    """One walk over a graph: `parts` has the lanes of each split value, `new` each value in one piece."""
 
     def __init__(self, graph: Graph, chosen: set[Node]) -> None:
         self.old, self.chosen = graph, chosen
@@ -126,7 +129,7 @@ class _Splitter:
         self.nodes.append(self.new[node])
 
     def whole(self, value: Value) -> Value:
-        """A value in one piece."""
+        """Return a value in one piece."""
         if type(value) is not Node:
             return value
         if value not in self.new:
@@ -138,14 +141,14 @@ class _Splitter:
         return node
 
     def make(self, like: Node, primitive: Any, args: list[Value], size: tuple[int, ...], **params: Option) -> Node:
-        """A new operation, whose result has the type of `like`."""
+        """Add a new operation, whose result has the dtype of `like`."""
         kind = like.kind if size == like.shape else np.ndarray
         return self.put(
             like.changed(primitive=primitive, args=tuple(args), params=params, slots=(), shape=size, kind=kind)
         )
 
     def lane(self, value: Value, number: int) -> Value:
-        """One lane of a value; a number is its own, and an axis of one element is as long as it has to be."""
+        """Return one lane of a value. Every lane of a number is the number; an axis of one element is broadcast."""
         shape = shape_of(value)
         if not shape:
             return self.whole(value)
@@ -173,7 +176,10 @@ Rule = Callable[[_Splitter, Node], Any]
 
 
 def _rule(node: Node) -> Rule | None:
-    """How an operation is done on lanes, which must be known where the graph is only looked at."""
+    """Return the rule that does an operation on lanes, or None; `_chosen` asks for it before anything is split.
+
+    A rule returns the list of the result's lanes, or the result in one piece, or None if it does not apply after all.
+    """
     rule = _of_kind(node)
     if rule is None and node.shape and supported(node):
         return _elementwise if _short(node) else None
@@ -222,7 +228,7 @@ def _getitem(split: _Splitter, node: Node) -> Value:
 
 
 def _gather(split: _Splitter, node: Node, source: Node, items: tuple[Value, ...]) -> Value:
-    """Rows at places along the first axis: the lanes of the rows are those elements of the lanes of the array."""
+    """Index the first axis by an array: each lane of the result is the same indexing of a lane of the source."""
     first, *others = items
     along = type(first) is Slot or isinstance(first, np.ndarray) and first.dtype.kind == "i"
     if len(source.shape) < 2 or not along or not _short(node):
@@ -264,7 +270,7 @@ def _broadcast_to(split: _Splitter, node: Node) -> Value:
 
 
 def _join(split: _Splitter, node: Node) -> Value:
-    """Pieces that go to some lanes each, and to all rows; or to some rows of all lanes."""
+    """Join pieces each of which goes to some lanes of all rows, or each of which goes to some rows of all lanes."""
     if node.slots or not _short(node) or any(dtype_of(a) != node.dtype for a in node.args):
         return None
     rank = len(node.shape)
@@ -278,7 +284,7 @@ def _join(split: _Splitter, node: Node) -> Value:
 
 
 def _join_lanes(split: _Splitter, node: Node, places: list[Value]) -> Value:
-    """A join of pieces that go to all rows, each to the lane or the slice of lanes that is its place."""
+    """Join pieces that go to all rows, each to its lane or slice of lanes; pieces in one lane are added."""
     shape, length, zero = node.shape[:-1], node.shape[-1], node.dtype.type(0)
     lanes: list[Value] = [None] * length
     for piece, last in zip(node.args, places, strict=True):
@@ -289,14 +295,14 @@ def _join_lanes(split: _Splitter, node: Node, places: list[Value]) -> Value:
 
 
 def _lanes_of(split: _Splitter, piece: Value, last: Value, length: int) -> list[tuple[int, Value]]:
-    """The lanes of a piece of a join, and where they go: to one of its lanes, or to a slice of them."""
+    """Return the lanes of a piece of a join, each with the number of the lane of the join where it goes."""
     if not isinstance(last, slice):
         return [(int(last) % length, split.whole(piece))]
     return [(number, split.lane(piece, i)) for i, number in enumerate(range(length)[last])]
 
 
 def _join_rows(split: _Splitter, node: Node) -> Value:
-    """A join along another axis than the last, lane by lane."""
+    """Join along another axis than the last, lane by lane."""
     if "axis" not in node.params:
         return None
     axis, shape = node.params["axis"] % len(node.shape), node.shape[:-1]
@@ -317,7 +323,7 @@ def _reduction(split: _Splitter, node: Node) -> Value:
 
 
 def _as_type(split: _Splitter, lane: Value, like: Node) -> Value:
-    """A lane in the type of a sum: truth values and small integers are added up in 64 bits."""
+    """Return a lane in the dtype of the sum: truth values and small integers are added up in 64 bits."""
     if dtype_of(lane) == like.dtype:
         return lane
     return split.put(converted(like, lane))

@@ -1,7 +1,7 @@
-"""A region as one native function: real loops, each Map a nest of its own, products by BLAS, stacks that grow.
+"""Lower a region to one native function, with native loops, a loop nest for each Map, products by BLAS, and stacks.
 
-The function gets a table: the address of every buffer, then the bases and the ends of the stacks, then the addresses
-that it calls. It returns 0, or says why it has stopped: a stack is full, or a call of NumPy has raised.
+The function takes a table: the address of every buffer, then the bases and the ends of the stacks, then the addresses
+that it calls. It returns 0, or a code that says why it has stopped: a stack is full, a call of NumPy has raised, ...
 """
 
 import hashlib
@@ -41,10 +41,12 @@ from effgrad.stage.native.saves import Stacks
 from effgrad.stage.native.scalars import TYPES, Body, literal
 from effgrad.stage.native.step_products import blocked
 
-# Maps of no more points, and operations in all, are written out; fewer points if their buffers stay in memory.
+# A Map is unrolled if it has at most this many points, and operations in all. It must have fewer points if its buffers
+# are in memory.
 POINTS, WRITTEN_OUT, POINTS_IN_MEMORY = 64, 600, 8
-# Buffers of no more elements are in registers if all places in them are known.
+# Buffers of at most this many elements are in registers if all indices into them are constants.
 LOCAL = 64
+# Codes that the function returns: a call has raised, an integer exceeds 64 bits, and the first one for failed checks.
 RAISED, BEYOND, CHECKED = 2, 3, 16
 LARGEST = 2**63 - 1024
 
@@ -75,7 +77,7 @@ class Function(Stacks):
         self.text = self.finished()
 
     def registers(self) -> set[Buffer]:
-        """Small buffers that only written-out statements touch."""
+        """Return the small buffers that only unrolled statements access, at constant indices."""
         small = {b for b in self.region.buffers() if b.size <= LOCAL and b not in self.fixed}
         for s in walk(self.region.block):
             if isinstance(s, Map):
@@ -89,7 +91,7 @@ class Function(Stacks):
         return small
 
     def is_short(self, s: Map | Push | Pop) -> bool:
-        """Whether a statement is written out point by point."""
+        """Whether a statement is unrolled, point by point."""
         if any(n.terms for _, n in s.dims):
             return False
         points = math.prod(max(n.constant, 0) for _, n in s.dims)
@@ -160,7 +162,7 @@ class Function(Stacks):
         self.label = label
 
     def fork(self, condition: str) -> tuple[str, str, str]:
-        """Labels of two ways and of where they meet; what comes next is the first."""
+        """Write a conditional jump, and begin the first branch; return the labels of both and of where they meet."""
         self.labels += 1
         yes, no, end = (f"{word}{self.labels}" for word in ("yes", "no", "end"))
         self.body.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}")
@@ -177,7 +179,7 @@ class Function(Stacks):
         self.start(end)
 
     def counted(self, count: str) -> tuple[str, str]:
-        """Begin a loop of so many steps: the number of the step, and what `again` needs."""
+        """Begin a loop of `count` steps; return the name of the step's number, and the key of the loop for `again`."""
         self.labels += 1
         k = self.labels
         before = self.label
@@ -191,7 +193,7 @@ class Function(Stacks):
         return number, str(k)
 
     def asking(self, s: Repeat | While, number: str) -> None:
-        """Let a long loop ask for signals now and then."""
+        """Let a long loop check for signals now and then."""
         steps = steps_between(s, self.ranges)
         if steps is None:
             return
@@ -246,7 +248,7 @@ class Function(Stacks):
         self.again(number, str(k))
 
     def apply(self, s: Apply) -> None:
-        """A call of NumPy."""
+        """Write a call of NumPy."""
         for b in (*s.inputs, s.output):
             self.pointer(b)
         self.applied.append(s)
@@ -254,7 +256,7 @@ class Function(Stacks):
         self.leave(self.body.do(f"icmp ne i32 {code}, 0"), RAISED)
 
     def leave(self, condition: str, code: int) -> None:
-        """Return a code if a condition holds."""
+        """Write a return with a code, for when a condition holds."""
         _, no, _ = self.fork(condition)
         self.body.lines.append(f"  ret i32 {code}")
         self.start(no)
@@ -276,7 +278,7 @@ class Function(Stacks):
         self.repeat(loop)
 
     def call(self, nest: Nest) -> None:
-        """A call of a nest's function."""
+        """Write a call of a nest's function."""
         digest = hashlib.sha256("\n".join(nest.body.lines).encode()).hexdigest()
         name = f"effgrad_nest_{digest[:32]}"
         self.kernels[name] = nest.body
@@ -286,7 +288,7 @@ class Function(Stacks):
         self.body.lines.append(f"  call void @{name}({', '.join(arguments)})")
 
     def written_out(self, m: Map) -> None:
-        """A Map point by point: all values before the first store."""
+        """Unroll a Map, point by point; all values are computed before the first store."""
         names = [name for name, _ in m.dims]
         writes = []
         for point in itertools.product(*[range(n.constant) for _, n in m.dims]):
@@ -306,7 +308,7 @@ class Function(Stacks):
                         self.write(t.buffer, indices, value, adds)
 
     def check_range(self, e: Element) -> None:
-        """Stop if an integer of Python's does not fit into 64 bits: its value in floating point is beyond."""
+        """Write a check that an integer of Python's fits into 64 bits, by its approximate value in floating point."""
         size = self.body.intrinsic("fabs", "double", self.roughly(e))
         self.leave(self.body.do(f"fcmp ogt double {size}, {literal(float(LARGEST), 'double')}"), BEYOND)
 
@@ -320,7 +322,7 @@ class Function(Stacks):
     # Products
 
     def product(self, m: Map, t: Store) -> bool:
-        """`C[i, j] += A[i, k] * B[k, j]` by BLAS, if the statement is that, and large."""
+        """Write `C[i, j] += A[i, k] * B[k, j]` as a call of BLAS, if the store is such a product, and large."""
         found = as_product(m, t, self.ranges)
         if found is None:
             return False
@@ -337,7 +339,7 @@ class Function(Stacks):
         return True
 
     def finished(self) -> Body:
-        """The whole function."""
+        """Return the complete text of the function."""
         body, count = Body(), len(self.order)
         body.declared, body.vectorised = self.body.declared, self.body.vectorised
         stacks: list[str] = []
@@ -348,7 +350,7 @@ class Function(Stacks):
             stacks += [f"  %stack{number} = alloca ptr", f"  store ptr %base{number}, ptr %stack{number}"]
         last = count + 2 * len(self.stacks)
         left = []
-        for k in range(len(self.stacks)):  # where the stacks end is what comes after begins with
+        for k in range(len(self.stacks)):  # the table returns the tops of the stacks, for a second half
             left += [f"  %top{k} = load ptr, ptr %stack{k}", f"  store ptr %top{k}, ptr %base{k}.at"]
         for number, word in enumerate(("apply", "blas", "blas.single", "services")):
             stacks += [f"  %{word}.at = getelementptr ptr, ptr %arguments, i64 {last + number}",
@@ -361,7 +363,7 @@ class Function(Stacks):
 
 
 def _note_ranges(block: Block, ranges: Ranges) -> None:
-    """Note between what the variables of all loops lie; each has a name of its own."""
+    """Note the bounds of the variables of all loops, which have different names."""
     for s in walk(block):
         if isinstance(s, Repeat):
             low, high = (s.start, s.stop - 1) if s.step > 0 else (s.stop + 1, s.start)
@@ -369,7 +371,7 @@ def _note_ranges(block: Block, ranges: Ranges) -> None:
 
 
 def _is_small(s: Map | Push | Pop) -> bool:
-    """Whether all buffers of a statement may be in registers."""
+    """Whether all buffers of a statement are small enough to be in registers."""
     buffers = [t.buffer for t in s.stores] + [e.args[0] for e in _loads_of(s)] if isinstance(s, Map) else [s.buffer]
     return all(b.size <= LOCAL for b in buffers)
 
@@ -385,6 +387,6 @@ def _known_place(indices: Sequence[Affine], m: Map) -> bool:
 
 
 def _fixed(region: Region) -> set[Buffer]:
-    """Buffers that have to be in memory: inputs, outputs, constants, and those that NumPy sees."""
+    """Return the buffers that have to be in memory: inputs, outputs, constants, and those that NumPy accesses."""
     seen = {b for s in walk(region.block) if isinstance(s, Apply) for b in (*s.inputs, s.output)}
     return {*region.inputs, *region.outputs, *seen, *(b for b in region.buffers() if b.data is not None)}

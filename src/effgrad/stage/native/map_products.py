@@ -1,4 +1,4 @@
-"""Maps that are matrix products, for BLAS."""
+"""Recognise Maps that are matrix products, which BLAS computes."""
 
 import math
 import struct
@@ -11,13 +11,16 @@ from effgrad.stage.loop.ir import Element, Map, Store, load
 from effgrad.stage.native.element_text import flat
 from effgrad.vocabulary import DType
 
-# Products of no fewer multiplications are for BLAS.
+# BLAS computes products of at least this many multiplications.
 LARGE_PRODUCT = 8192
 
 
 class MapProduct(NamedTuple):
-    """`C += alpha * A @ B`: the first elements of A, B and C, the extents of rows, columns and the sum, how BLAS sees
-    A and B, and the leading dimensions of A, B and C."""
+    """A product `C += alpha * A @ B` in the form that BLAS takes.
+
+    The operands are loads of A, B and C; the extents are those of rows, columns and the sum; the flags say whether A
+    and B are transposed ("T") or not ("N"); `leading` has the leading dimensions of A, B and C.
+    """
 
     operands: tuple[Element, Element, Element]
     extents: tuple[Affine, Affine, Affine]
@@ -27,7 +30,7 @@ class MapProduct(NamedTuple):
 
 
 def as_product(m: Map, t: Store, ranges: Ranges) -> MapProduct | None:
-    """A store of a Map as a product, if BLAS has a form for it."""
+    """Return a store of a Map as a product, or None if it is none, or small, or BLAS has no form for it."""
     found = _product(m, t) if len(m.dims) == 3 else None
     if found is None or math.prod(ranges.most(n) for _, n in m.dims) < LARGE_PRODUCT:
         return None
@@ -45,7 +48,7 @@ def as_product(m: Map, t: Store, ranges: Ranges) -> MapProduct | None:
 
 
 def product_numbers(p: MapProduct, extents: list[str]) -> list[str]:
-    """The numbers that the kernel of products takes after the operands and the function."""
+    """Return the numbers that the kernel of products takes after the operands and the function."""
     dtype = p.operands[2].dtype
     rows, columns, inner = extents
     (flag_a, flag_b), (lead_a, lead_b, lead_c) = p.flags, p.leading
@@ -79,7 +82,7 @@ def _product(m: Map, t: Store) -> tuple[tuple[str, str, str], tuple[Element, Ele
 
 
 def _without_factor(e: Element) -> tuple[Element, float]:
-    """An expression without the number that it is multiplied by, and the number."""
+    """Return an expression without its constant factor, and the factor."""
     alpha = 1.0
     if e.op is NEGATIVE:
         e, alpha = e.args[0], -1.0
@@ -93,7 +96,7 @@ def _depends(indices: Sequence[Affine], names: Sequence[str]) -> frozenset[str]:
 
 
 def _form(e: Element, row: str, column: str) -> tuple[str, int] | None:
-    """How BLAS sees a matrix: by rows or transposed, and its leading dimension."""
+    """Return whether a matrix is stored by rows ("N") or transposed ("T"), and its leading dimension; or None."""
     where = flat(*e.args)
     down, along = where.coefficient(row), where.coefficient(column)
     if along == 1 and down >= 1:

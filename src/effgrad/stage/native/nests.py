@@ -1,10 +1,11 @@
-"""The loop nest of a region's Map as an LLVM function of its own.
+"""The loop nest of a region's Map as a separate LLVM function.
 
-The text says what is computed and along which axes memory runs; extents, strides and offsets are arguments: so maps of
-one shape class are compiled once. Every buffer is an argument that overlaps no other, and the innermost loop says that
-its steps are independent, which `legal` has made sure of. Sums are added up in registers, in an order that the compiler
-chooses; nothing else is reassociated, and no product is contracted with a sum. Stores that add to neighbouring
-elements, the adjoint of a stencil, go through a row: what they add is computed once, and gathered.
+The text depends on what is computed, and on the axes along which elements are adjacent. Extents, strides and offsets
+are arguments, so that maps which differ only in these are compiled once. Every buffer is an argument that aliases no
+other, and the innermost loop is declared to have independent steps, which `legal` ensures. Sums are added up in
+registers, in an order that the compiler chooses; nothing else is reassociated, and no product and sum are fused. Stores
+that add to neighbouring elements, as the adjoint of a stencil does, go through a row. What they add is computed once
+into the row, and gathered from it.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -16,16 +17,20 @@ from effgrad.stage.native.element_text import Elements, flat
 from effgrad.stage.native.scalars import TYPES, WIDE, Body, literal
 from effgrad.vocabulary import DType, Value
 
-# Rows are this long.
+# The number of elements of a row.
 ROW = 1024
-# Loops of at most so many steps are compiled for their length: of 14 steps none ran in lanes of 8, two at a time.
+# Innermost loops of at most this many steps have their length in the text. As an argument it cost vectors: of 14 steps,
+# none ran in the compiled loop over two vectors of 8.
 SHORT = 64
-# Metadata of the module: the loop's steps do not touch each other's memory.
+# Metadata of the module, which says that the steps of a loop do not access each other's memory.
 GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
 
 
 def legal(m: Map, ranges: Ranges) -> list[Map]:
-    """Maps that mean the same, in none of which a store changes what another point reads or stores."""
+    """Return equivalent Maps, in none of which a store changes what another point reads or stores.
+
+    A Map with conflicts first computes its values into temporary buffers.
+    """
     dims = tuple(d for d in m.dims if d[1] != 1)
     one = {name: 0 for name, n in m.dims if n == 1}
     stores = [
@@ -46,7 +51,7 @@ def legal(m: Map, ranges: Ranges) -> list[Map]:
 
 
 def _conflicts(stores: Sequence[Store], dims: Dims) -> bool:
-    """Whether a store changes what another point reads, or what another store writes."""
+    """Whether a store may change what another point reads, or what another store writes."""
     indices = [a for t in stores for i in t.indices for a, _ in i.terms if type(a) is not str]
     read = [*loads([t.value for t in stores]), *loads(indices)]
     return any(_read_elsewhere(t, e, dims) for t in stores for e in read) or any(
@@ -69,7 +74,7 @@ def _written_twice(a: Store, b: Store, dims: Dims) -> bool:
 
 
 class Nest(Elements):
-    """One Map as a function: its text, and the arguments that it is to be called with."""
+    """One Map as a function: its text, and the buffers and numbers that it must be called with."""
 
     def __init__(self, m: Map, ranges: Ranges) -> None:
         super().__init__(Body(vector=True))
@@ -90,7 +95,7 @@ class Nest(Elements):
 
     @property
     def signature(self) -> str:
-        """The types of the arguments."""
+        """The LLVM types of the arguments."""
         return ", ".join(["ptr"] * len(self.buffers) + ["i64"] * len(self.numbers))
 
     def pointer(self, buffer: Buffer) -> str:
@@ -103,7 +108,7 @@ class Nest(Elements):
         return not atom.variables().isdisjoint(self.names)
 
     def extent(self, n: Affine) -> str:
-        """The length of an innermost loop; a short one stands in the text, which is compiled for it."""
+        """The length of an innermost loop; a short constant length is in the text, another one is an argument."""
         return str(n.constant) if not n.terms and 0 < n.constant <= SHORT else self.outer(n)
 
     def step(self, k: int) -> str:
@@ -112,7 +117,7 @@ class Nest(Elements):
     # Loops
 
     def loop(self, name: str, start: str, stop: str) -> tuple[str, str, str]:
-        """Begin a loop over a variable; what `close` needs."""
+        """Begin a loop over a variable, and return what `close` needs."""
         self.labels += 1
         k = self.labels
         self.body.lines += [f"  br label %head{k}", f"head{k}:"]
@@ -133,7 +138,7 @@ class Nest(Elements):
         del self.variables[name]
 
     def nest(self, dims: Dims, stores: Sequence[Store]) -> None:
-        """The loops of a Map; its stores that meet along the innermost axis go through rows."""
+        """Write the loops of a Map; if several stores add to one buffer, along the innermost axis, they use rows."""
         accesses = [(e.args[0], e.args[1]) for e in loads([t.value for t in stores])]
         accesses += [(t.buffer, t.indices) for t in stores]
         strides = {v: [abs(flat(b, i).coefficient(v)) for b, i in accesses] for v, _ in dims}
@@ -156,13 +161,13 @@ class Nest(Elements):
             self.close(opened)
 
     def scattered(self, v: str, n: Affine, t: Store) -> None:
-        """A store whose places come from a table: one after the other."""
+        """Write a store whose indices are read from a table, as a loop whose steps run in order."""
         opened = self.loop(v, "0", self.outer(n))
         self.write(t, self.values([t.value])[t.value], self.place(t.buffer, t.indices))
         self.close(opened)
 
     def write(self, t: Store, value: str, place: str) -> None:
-        """Store a value, or add it to what is there."""
+        """Write the store of a value, or its addition to what is in memory."""
         if t.adds:
             kind = TYPES[t.buffer.dtype]
             old = self.body.do(f"load {kind}, ptr {place}{self.suffix}")
@@ -178,7 +183,7 @@ class Nest(Elements):
         simple: Sequence[Store],
         rows: Mapping[Element, Value],
     ) -> None:
-        """The innermost loop: sums in registers, stores, and what goes into rows."""
+        """Write the innermost loop, with sums in registers, stores, and the values that go into rows."""
         before, k = self.label, self.labels + 1
         opened = self.loop(v, start, stop)
         sites, totals = [], []
@@ -211,7 +216,7 @@ class Nest(Elements):
     def through_rows(
         self, v: str, n: Affine, sums: Sequence[Store], simple: Sequence[Store], split: Sequence[Store]
     ) -> None:  # fmt: skip
-        """The innermost loop in stretches: what is added is computed into rows, and then gathered from them."""
+        """Write the innermost loop in stretches, in which the values to add are computed into rows, then gathered."""
         groups = _groups(split, v)
         pad = max(max(shifts) - min(shifts) for shifts in ([c for c, _ in g] for g in groups.values()))
         values = list(dict.fromkeys(t.value for t in split))
@@ -247,7 +252,7 @@ class Nest(Elements):
         return name
 
     def cleared(self, rows: Mapping[Element, str], pad: int, last: str, offset: str) -> None:
-        """Let the rows be zero beside what was computed."""
+        """Write zeros before and after the computed part of the rows."""
         end = self.body.do(f"add nsw i64 {last}, {offset}")
         for e, row in rows.items():
             kind = TYPES[e.dtype]
@@ -262,7 +267,7 @@ class Nest(Elements):
         self, v: str, first: str, last: str, buffer: Buffer, indices: tuple[Affine, ...], axis: int | None,
         group: Sequence[tuple[int, Store]], rows: Mapping[Element, Value],
     ) -> None:  # fmt: skip
-        """Add to each element what all the stores of a group put there: element `p` gets row `p - shift` of each."""
+        """Add to each element what all stores of a group add to it: element `p` gets `p - shift` of each row."""
         sign = 1 if axis is None else indices[axis].coefficient(v)
         shifts = [sign * c for c, _ in group]
         start = first if min(shifts) == 0 else self.body.do(f"add nsw i64 {first}, {min(shifts)}")
@@ -283,7 +288,7 @@ class Nest(Elements):
 def _groups(
     split: Sequence[Store], v: str
 ) -> dict[tuple[Buffer, tuple[Affine, ...], int | None], list[tuple[int, Store]]]:
-    """Stores by their places but for a shift along the innermost axis: the shift, and the store."""
+    """Group stores whose indices differ only by a shift along the innermost axis; return each with its shift."""
     groups: dict[Value, list[tuple[int, Store]]] = {}
     for t in split:
         axes = [k for k, i in enumerate(t.indices) if v in i.variables()]
@@ -299,8 +304,11 @@ def _groups(
 
 
 def _kinds(stores: Sequence[Store], dims: Dims, v: str) -> tuple[list[Store], list[Store], list[Store], list[Store]]:
-    """The stores of a nest with the innermost variable `v`: sums along it, those at places of their own, those that
-    add to places of each other, and those whose places come from a table."""
+    """Sort the stores of a nest with the innermost variable `v` into four kinds.
+
+    These are sums along it; stores to elements of their own; stores of which several add to one buffer; and stores
+    whose indices are read from a table.
+    """
     if any(not t.adds and {name for name, _ in dims} - _variables(t) for t in stores):
         raise NotCaptured("an element is written more than once by one statement")
     scattered = [t for t in stores if _through_table(t, v)]
@@ -314,7 +322,10 @@ def _kinds(stores: Sequence[Store], dims: Dims, v: str) -> tuple[list[Store], li
 
 
 def _before_others(scattered: Sequence[Store], others: Sequence[Store]) -> list[Store]:
-    """The scattered stores of what the others overwrite: an adjoint that is passed on, and then zero."""
+    """Return the scattered stores that must come first, as they read what other stores overwrite.
+
+    An example is an adjoint that is added elsewhere and then set to zero.
+    """
     overwritten, read = {t.buffer for t in others}, _read(others)
     early = [t for t in scattered if not overwritten.isdisjoint(_read([t]))]
     if any(t.buffer in read for t in early):
@@ -335,7 +346,7 @@ def _through_table(t: Store, v: str) -> bool:
 
 
 def _score(strides: Sequence[int], extent: Affine) -> float:
-    """How well a loop over an axis runs as the innermost: along memory, over many elements."""
+    """Score an axis as the innermost loop: best is one with many elements that are adjacent in memory."""
     if not extent.terms and extent.constant < 4:
         return -100 + sum(s == 1 for s in strides)
     return sum(1 if s == 1 else 0.5 if s == 0 else -2 for s in strides)

@@ -1,7 +1,7 @@
-"""Operations that have no machine code, taken out of a region's Maps: they are calls of NumPy on whole arrays.
+"""Move operations without machine code out of a region's Maps, into calls of NumPy on whole arrays.
 
-`y[i] = 2 * gammaln(x[i])` becomes `a[i] = x[i]`, `b = gammaln(a)`, `y[i] = 2 * b[i]`. It is done after the region was
-differentiated, so partials, as `psi`, are calls too.
+`y[i] = 2 * gammaln(x[i])` becomes `a[i] = x[i]`, `b = gammaln(a)`, `y[i] = 2 * b[i]`. This is done after the region
+was differentiated, so partials such as `psi` become calls too.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Supported = Callable[[Element], bool]
 
 
 def outlined(region: Region, supported: Supported) -> Region:
-    """The region with a call for each operation without machine code."""
+    """Return the region with a call of NumPy for each operation without machine code."""
     block = _block(region.block, supported)
     return Region(region.inputs, region.outputs, block) if block is not region.block else region
 
@@ -65,7 +65,7 @@ def _map(m: Map, supported: Supported) -> Block:
 
 
 def _stored(e: Element, m: Map, before: Block) -> Buffer:
-    """The values of an expression at the points of a Map, in memory."""
+    """Append a Map that stores an expression's values at the points of a Map, and return the buffer."""
     buffer = Buffer(fresh("of_"), tuple([n.constant for _, n in m.dims]), e.dtype)
     before.append(Map(m.dims, [Store(buffer, tuple([variable(name) for name, _ in m.dims]), e)]))
     return buffer

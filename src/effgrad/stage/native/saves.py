@@ -1,4 +1,4 @@
-"""Stacks of a region's function: elements that are saved and brought back, 8 bytes each."""
+"""The stacks of a region's function, on which elements are saved, 8 bytes each, and from which they are restored."""
 
 import itertools
 import math
@@ -13,12 +13,12 @@ from effgrad.stage.native.element_text import Elements
 from effgrad.stage.native.nests import Nest
 from effgrad.stage.native.scalars import TYPES, Body
 
-# The code of the first stack, when it is full; that of the next is one less.
+# The code that the function returns when the first stack is full; that of each next stack is one less.
 FULL = -2
 
 
 class Stacks(Elements):
-    """The statements that save elements."""
+    """Writes the statements that save elements on stacks, and restore them."""
 
     def __init__(self, body: Body) -> None:
         super().__init__(body)
@@ -27,23 +27,23 @@ class Stacks(Elements):
         self.stacks: dict[Stack, int] = {}
 
     def is_short(self, s: Map | Push | Pop) -> bool:
-        """Whether a statement is written out point by point."""
+        """Whether a statement is unrolled, point by point."""
         raise NotImplementedError
 
     def leave(self, condition: str, code: int) -> None:
-        """Return a code if a condition holds."""
+        """Write a return with a code, for when a condition holds."""
         raise NotImplementedError
 
     def call(self, nest: Nest) -> None:
-        """A call of a nest's function."""
+        """Write a call of a nest's function."""
         raise NotImplementedError
 
     def stack(self, stack: Stack) -> str:
-        """The place of a stack's pointer."""
+        """The LLVM name of the variable that holds a stack's pointer."""
         return f"%stack{self.stacks.setdefault(stack, len(self.stacks))}"
 
     def move(self, s: Push | Pop) -> None:
-        """Save elements, or bring them back."""
+        """Write a statement that saves elements on a stack, or restores them."""
         top = self.stack(s.stack)
         number = self.stacks[s.stack]
         size = "1"
@@ -62,7 +62,7 @@ class Stacks(Elements):
         self.moved(s, pointer)
 
     def moved(self, s: Push | Pop, pointer: str) -> None:
-        """Copy the elements between the buffer and the stack."""
+        """Write the copy of the elements between the buffer and the stack."""
         if self.is_short(s):
             for number, point in enumerate(itertools.product(*[range(n.constant) for _, n in s.dims])):
                 at = dict(zip([name for name, _ in s.dims], point, strict=True))

@@ -1,9 +1,10 @@
-"""Products of a loop's steps, taken together in blocks of steps.
+"""Compute the products of a loop's steps together, as matrix products for blocks of steps.
 
 `for i: t = x[:, i] @ x[:, i:]; ...` multiplies a vector by a matrix in each step, and reads the whole matrix for it.
-Where the operands do not change in the loop, all steps of a block are multiplied before its first step, into the rows
-of a matrix: `rows = x[:, block].T @ x[:, first:]`. So is what the steps add to an array that none of them reads, after
-the last step of a block: that is the adjoint of such a loop. Rows of different lengths are computed as a rectangle.
+If the loop does not change the operands, the products of all steps of a block are computed before its first step, into
+the rows of a matrix: `rows = x[:, block].T @ x[:, first:]`. Products that the steps add to an array which none of them
+reads are computed after the last step of a block; the adjoint of such a loop has these. Rows of different lengths are
+computed as a rectangle.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,12 +33,12 @@ from effgrad.stage.loop.ir import (
 )
 from effgrad.stage.native.map_products import as_product
 
-# So many steps are taken together: the more there are, the more is computed beside a triangle.
+# The number of steps in a block. The more there are, the more is computed needlessly beside a triangle of rows.
 STEPS = 64
 
 
 def blocked(region: Region) -> Region:
-    """The region with the products of its outermost loops taken together."""
+    """Return the region with the products in its outermost loops computed in blocks of steps."""
     used = {s: _used([s]) for s in region.block}
     block: Block = []
     for s in region.block:
@@ -47,12 +48,12 @@ def blocked(region: Region) -> Region:
 
 
 def _is_counted(s: Repeat) -> bool:
-    """Whether it is known how many steps a loop has, and all of them are Maps."""
+    """Whether a loop has a known number of steps, and its body consists of Maps."""
     return s.step == 1 and not s.start.terms and not s.stop.terms and all(isinstance(m, Map) for m in s.body)
 
 
 def _used(block: Block) -> set[Buffer]:
-    """The buffers that statements read or write."""
+    """Return the buffers that statements read or write."""
     found: set[Buffer] = set()
     for s in walk(block):
         found.update(written(s), [e.args[0] for e in reads(s)], s.inputs if isinstance(s, Apply) else ())
@@ -62,9 +63,9 @@ def _used(block: Block) -> set[Buffer]:
 
 @dataclass(eq=False)
 class _Vector:
-    """A vector that each step begins anew, or finds zero and leaves zero if it is `summed`.
+    """A vector that each step overwrites at its beginning; or, if `summed`, finds zero and leaves zero.
 
-    In the rows of a block its elements lie `shift` places further with each step.
+    In the rows of a block, its elements are `shift` places further to the right with each step.
     """
 
     buffer: Buffer
@@ -75,24 +76,25 @@ class _Vector:
 
 @dataclass(eq=False)
 class _Rows:
-    """The vectors of a block's steps: a matrix, and the length of its rows in this block."""
+    """The vectors of a block's steps, as the rows of a matrix, and the length of the rows in this block."""
 
     buffer: Buffer
     length: Affine
-    # The steps of the block make the rows so much longer at the left or at the right: beside a triangle.
+    # The most elements of a row that its vector does not fill, at the left and at the right: the sides of triangles.
     left: int
     right: int
 
 
 class _Loop:
-    """A loop over Maps, and the products that can be taken out of its steps."""
+    """A loop over Maps, and the products that can be moved out of its steps."""
 
     def __init__(self, s: Repeat, others: set[Buffer]) -> None:
         self.s, self.i = s, s.variable
         self.maps = [m for m in s.body if isinstance(m, Map)]
         self.changed = {t.buffer for m in self.maps for t in m.stores}
         self.vectors = {b: v for b in self.changed - others if (v := self.vector(b)) is not None}
-        # Products before a block, each with the Map that begins its vector; stores that are made after a block.
+        # The products to compute before a block, each with the Map that begins its vector; and the stores to make after
+        # a block.
         pairs = zip(self.maps, self.maps[1:], strict=False)
         self.first = [(begin, m) for begin, m in pairs if self.can_precede(begin, m)]
         before = {m.stores[0].buffer for _, m in self.first}
@@ -101,13 +103,13 @@ class _Loop:
         self.vectors = {b: v for b, v in self.vectors.items() if b in chosen}
 
     def accesses(self, b: Buffer) -> Iterator[tuple[Map, tuple[Affine, ...], Store | None]]:
-        """The places where a buffer is read, and written, in the order of the body."""
+        """Go through the indices at which a buffer is read or written, in the order of the body."""
         for m in self.maps:
             yield from ((m, e.args[1], None) for e in reads(m) if e.args[0] is b)
             yield from ((m, t.indices, t) for t in m.stores if t.buffer is b)
 
     def vector(self, b: Buffer) -> _Vector | None:
-        """A buffer as a vector of each step, or None if it is none."""
+        """Return a buffer as a vector of each step, or None if it is not one."""
         found = list(self.accesses(b))
         extents = {_extent(m, places) for m, places, _ in found}
         extent = extents.pop()
@@ -120,7 +122,7 @@ class _Loop:
         return _Vector(b, extent, summed=True) if b.cleared and zeroed else None
 
     def can_precede(self, begin: Map, m: Map) -> bool:
-        """Whether a Map is a product of what does not change, into a vector that the Map before it has begun."""
+        """Whether a Map adds a product of buffers that do not change to a vector that the Map before it set to zero."""
         if len(m.stores) != 1 or len(m.dims) != 2 or len(begin.stores) != 1:
             return False
         (t,), (zero,) = m.stores, begin.stores
@@ -132,7 +134,7 @@ class _Loop:
         return self.shifted(v, m, t.indices, [e.args[1] for e in loads([t.value])])
 
     def can_follow(self, m: Map, t: Store, before: set[Buffer]) -> bool:
-        """Whether a store adds a product of a vector, in its last state, to an array that no step reads."""
+        """Whether a store adds a product with a vector's final value in the step to an array that no step reads."""
         read = loads([t.value])
         moving = [e for e in read if e.args[0] in self.changed]
         if not t.adds or len(m.dims) != 2 or len(moving) != 1 or t.buffer in self.vectors:
@@ -147,7 +149,7 @@ class _Loop:
         return self.shifted(v, m, place, [t.indices, *[e.args[1] for e in read if e.args[0] is not b]])
 
     def shifted(self, v: _Vector, m: Map, place: tuple[Affine, ...], others: Sequence[tuple[Affine, ...]]) -> bool:
-        """Whether other places of a Map stay where they are from row to row, if the vector's do; note its shift."""
+        """Whether a shift of the vector's rows makes a Map's other indices the same in all rows; note the shift."""
         ((name, _),) = place[0].terms
         indices = [i for other in others for i in other]
         if any(self.i in n.variables() for x, n in m.dims if x != name) or not all(map(_is_plain, indices)):
@@ -164,9 +166,9 @@ class _Loop:
     # Blocks
 
     def blocks(self) -> Block:
-        """The loop as one over blocks of steps, and the steps that are left."""
+        """Return the loop as a loop over blocks of steps, and the steps that are left over."""
         start, count, name = self.s.start.constant, self.s.stop.constant - self.s.start.constant, fresh("block")
-        for whole in range(count // STEPS if self.vectors else 0, 0, -1):  # the last triangles may be too short
+        for whole in range(count // STEPS if self.vectors else 0, 0, -1):  # the last vectors may be too short
             ranges = Ranges()
             ranges.bounds[name] = affine(0), affine(whole - 1)
             done = self.block(variable(name) * STEPS + start, STEPS, ranges)
@@ -178,7 +180,7 @@ class _Loop:
         return [self.s]
 
     def block(self, start: Affine, count: int, ranges: Ranges) -> Block | None:
-        """A block of steps, or None if its products are no rectangles for BLAS."""
+        """Return the statements of a block of steps, or None if its products are no rectangles for BLAS."""
         rows = {b: self.rows(v, start, count, ranges) for b, v in self.vectors.items()}
 
         first = [(m, m.stores[0]) for _, m in self.first]
@@ -194,11 +196,11 @@ class _Loop:
         return _if_finite(list(checked), done, [self.again(start, start + count)]) if checked else done
 
     def moved(self, t: Store) -> Buffer:
-        """The vector of a product: its result, or one of its operands."""
+        """Return the vector that takes part in a product, as its result or as one of its operands."""
         return next(b for b in (t.buffer, *_read([t.value])) if b in self.vectors)
 
     def rows(self, v: _Vector, start: Affine, count: int, ranges: Ranges) -> _Rows:
-        """The rows of a block for a vector."""
+        """Return the rows of a block for a vector."""
         assert v.shift is not None
         growth = v.shift + v.extent.coefficient(self.i)
         length = v.extent.substitute({self.i: start}) + max(growth, 0) * (count - 1)
@@ -206,7 +208,7 @@ class _Loop:
         return _Rows(buffer, length, v.shift * (count - 1), abs(growth) * (count - 1))
 
     def product(self, m: Map, t: Store, start: Affine, count: int, rows: Mapping[Buffer, _Rows]) -> Map:
-        """A product of all steps of a block: its axes are the steps, the rows, and the other one."""
+        """Return the product of all steps of a block; its axes are the steps, the elements of a row, and the third."""
         b = self.moved(t)
         v, r, step, along = self.vectors[b], rows[b], fresh("step"), fresh("along")
         place = t.indices if t.buffer is b else next(e.args[1] for e in loads([t.value]) if e.args[0] is b)
@@ -220,7 +222,7 @@ class _Loop:
         return Map(dims, [Store(r.buffer if t.buffer is b else t.buffer, into, value, True)], m.place)
 
     def steps(self, start: Affine, count: int, rows: Mapping[Buffer, _Rows]) -> Block:
-        """The rest of the steps of a block."""
+        """Return a loop over the rest of the steps of a block, without the products."""
         gone = {m for pair in self.first for m in pair}
         gone |= {[m for m, _, _ in self.accesses(b)][-1] for b, v in self.vectors.items() if v.summed}
         later = {t for _, t in self.last}
@@ -229,7 +231,7 @@ class _Loop:
         return [self.again(start, start + count, body)] if body else []
 
     def in_rows(self, m: Map, start: Affine, rows: Mapping[Buffer, _Rows]) -> Map:
-        """A Map whose vectors are rows."""
+        """Return a Map that reads and writes rows instead of vectors."""
 
         def place(b: Buffer, at: Affine) -> tuple[Affine, ...]:
             step = variable(self.i) - start
@@ -244,7 +246,7 @@ class _Loop:
         return replace(m, stores=stores)
 
     def again(self, start: Affine, stop: Affine, body: Block | None = None) -> Repeat:
-        """Some of the steps, with a variable of their own."""
+        """Return a loop over some of the steps, with a new variable."""
         name = fresh("i")
         at: dict[str, Affine | int] = {self.i: variable(name)}
         maps = [m for m in (self.maps if body is None else body) if isinstance(m, Map)]
@@ -272,7 +274,7 @@ def _is_plain(i: Affine) -> bool:
 
 
 def _extent(m: Map, place: tuple[Affine, ...]) -> Affine | None:
-    """The extent of the axis of a Map that is the place in a vector, if it is that."""
+    """Return the extent of the axis of a Map that indexes a vector; None if the index is not just an axis."""
     return next((n for name, n in m.dims if place == (variable(name),)), None)
 
 
@@ -283,13 +285,13 @@ def _cleared(r: _Rows) -> Map:
 
 
 def _has_room(r: _Rows, ranges: Ranges) -> bool:
-    """Whether the triangles beside rows do not meet."""
+    """Whether the triangles at the left and at the right of rows do not overlap."""
     shortest = ranges.lower(r.length - r.left - r.right)
     return shortest is not None and shortest >= 0
 
 
 def _is_rectangle(m: Map, ranges: Ranges, count: int) -> bool:
-    """Whether a product of so many steps stays inside its buffers, and is for BLAS if these are many."""
+    """Whether a product of `count` steps stays inside its buffers, and BLAS has a form for it if the block is full."""
     return _fits(m, ranges) and (count < STEPS or as_product(m, m.stores[0], ranges) is not None)
 
 
@@ -307,7 +309,7 @@ def _fits(m: Map, around: Ranges) -> bool:
 
 
 def _if_finite(elements: Sequence[tuple[Dims, Element]], block: Block, other: Block) -> Block:
-    """A block if elements are finite, or another one."""
+    """Return statements that run a block if all elements are finite, and another block if not."""
     spoilt = Buffer(fresh("spoilt"), ())
     begin = Map((), [Store(spoilt, (), constant(0.0))])
     zeros = [(dims, element(MULTIPLY, e, constant(0, e.dtype))) for dims, e in elements]
@@ -316,7 +318,7 @@ def _if_finite(elements: Sequence[tuple[Dims, Element]], block: Block, other: Bl
 
 
 def _beside(m: Map, r: _Rows) -> list[tuple[Dims, Element]]:
-    """The elements that zeros beside a triangle are multiplied by: infinite ones would leave their mark."""
+    """Return the elements by which zeros beside a triangle are multiplied; infinite ones would make the product NaN."""
     steps, (along, _), other = m.dims
     found: list[tuple[Dims, Element]] = []
     for e in [e for e in loads([t.value for t in m.stores]) if e.args[0] is not r.buffer and r.left + r.right]:
