@@ -1,8 +1,8 @@
-"""Matrix products as steps of a native program: BLAS, by the pointers that SciPy gives.
+"""Matrix products as steps of a native program, computed by BLAS through the pointers that SciPy exports.
 
-The step is one kernel for all products of matrices, and one for those of a matrix and a vector: its arguments say which
-function, the shapes, the leading dimensions and the strides of the batch. BLAS counts columns first: the product of two
-matrices by rows is that of their transposes, in the other order.
+One kernel serves all products of two matrices, and another all products of a matrix and a vector. The arguments are the
+function of BLAS, the shapes, the leading dimensions and the strides of the batch. BLAS stores matrices by columns. So
+the product of two matrices stored by rows is computed as that of their transposes, in the other order.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _LETTERS = {np.dtype(float): "d", np.dtype(np.float32): "s"}
 
 
 class Arguments(NamedTuple):
-    """The kernel of a product, its numbers, and whether its operands are `swapped`: the matrix before the vector."""
+    """The kernel of a product, its numbers, and whether its operands are `swapped`, the matrix before the vector."""
 
     kernel: str
     numbers: list[int]
@@ -40,7 +40,7 @@ def address(dtype: np.dtype, name: str = "gemm") -> int:
 
 
 def arguments(left: np.ndarray, right: np.ndarray, result: np.ndarray) -> Arguments | None:
-    """The kernel for arrays of these shapes and strides, or None where BLAS has no form for them."""
+    """Return the kernel for arrays of these shapes and strides, or None if BLAS has no form for them."""
     if result.dtype not in _LETTERS or left.dtype != result.dtype or right.dtype != result.dtype or not left.size:
         return None
     a = left[None] if left.ndim == 1 else left
@@ -57,14 +57,14 @@ def arguments(left: np.ndarray, right: np.ndarray, result: np.ndarray) -> Argume
 
 
 def _of_forms(a: np.ndarray, c: np.ndarray, forms: list[tuple[str, int]], moves: list[int]) -> Arguments:
-    """The kernel for matrices in these forms, with steps from one of a batch to the next."""
+    """Return the kernel for matrices in these forms; `moves` are the steps from one matrix of a batch to the next."""
     (flag_a, lead_a), (flag_b, lead_b), (_, lead_c) = forms
     rows, count = c.shape[-2], math.prod(c.shape[:-2])
     step_a, step_b, step_c = moves
     if (flag_a, step_b) == ("N", 0):
         rows, count, lead_a, lead_c = _as_one(rows, count, lead_a, lead_c, step_a // c.itemsize, step_c // c.itemsize)
     columns, inner, one = c.shape[-1], a.shape[-1], _one(c.dtype)
-    if columns == 1:  # a vector at the right, with the step from one of its elements to the next
+    if columns == 1:  # the right operand is a vector; `step` is from one of its elements to the next
         step = lead_b if flag_b == "N" else 1
         return _with_vector(c.dtype, (flag_a, rows, inner, lead_a), step, lead_c, [count, step_a, step_b, step_c])
     if rows == 1:
@@ -78,7 +78,7 @@ def _of_forms(a: np.ndarray, c: np.ndarray, forms: list[tuple[str, int]], moves:
 def _with_vector(
     dtype: np.dtype, matrix: tuple[str, int, int, int], step: int, step_result: int, batch: list[int]
 ) -> Arguments:
-    """The product of a matrix, given by its form, rows, columns and leading dimension, and a vector."""
+    """Return the kernel for a matrix, given by its form, rows, columns and leading dimension, and a vector."""
     flag, rows, inner, lead = matrix
     of_matrix = [ord("T"), inner, rows] if flag == "N" else [ord("N"), rows, inner]
     numbers = [address(dtype, "gemv"), *of_matrix, _one(dtype), lead, step, 0, step_result, *batch]
@@ -86,7 +86,10 @@ def _with_vector(
 
 
 def _as_one(rows: int, count: int, lead_a: int, lead_c: int, step_a: int, step_c: int) -> tuple[int, int, int, int]:
-    """The rows of a batch times one matrix as those of a single one, if they lie so: rows, matrices, dimensions."""
+    """Merge a batch that is multiplied by one matrix into a single matrix, if its rows lie at equal distances.
+
+    Return the number of rows, the number of matrices, and the leading dimensions of the left operand and the result.
+    """
     if count > 1 and rows == 1 and step_a >= lead_a and step_c >= lead_c:
         return count, 1, step_a, step_c
     if step_a == rows * lead_a and step_c == rows * lead_c:
@@ -101,7 +104,7 @@ def _one(dtype: np.dtype) -> int:
 
 
 def _form(x: np.ndarray) -> tuple[str, int] | None:
-    """How BLAS sees a matrix: as it is or transposed, and its leading dimension."""
+    """Return whether a matrix is stored by rows ("N") or transposed ("T"), and its leading dimension; or None."""
     (rows, columns), (down, along) = x.shape[-2:], (s // x.itemsize for s in x.strides[-2:])
     if (along == 1 or columns == 1) and (down >= columns or rows == 1):
         return "N", max(down if rows > 1 else columns, columns, 1)
@@ -111,7 +114,7 @@ def _form(x: np.ndarray) -> tuple[str, int] | None:
 
 
 def _batch_step(x: np.ndarray, count: int) -> int | None:
-    """The step in bytes from one matrix of a batch to the next, if there is one for all axes."""
+    """Return the step in bytes from one matrix of a batch to the next, or None if it is not the same for all axes."""
     step = None
     size = 1
     for n, s in zip(reversed(x.shape[:count]), reversed(x.strides[:count]), strict=True):
@@ -126,7 +129,7 @@ def _batch_step(x: np.ndarray, count: int) -> int | None:
 
 
 def kernel(name: str) -> Body:
-    """A kernel: three operands, then the numbers."""
+    """Write the kernel of this name, whose arguments are three operands, then the numbers."""
     body, with_vector = Body(), name == VECTOR_KERNEL
     body.lines += ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
     places = [body.do(f"getelementptr i64, ptr %arguments, i64 {i}") for i in range(16 if with_vector else 18)]

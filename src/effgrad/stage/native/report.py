@@ -1,4 +1,4 @@
-"""A report of a compiled program's steps, beside the machine's ceilings."""
+"""Report the steps of a compiled program: their times, compared with the machine's ceilings."""
 
 import functools
 import itertools
@@ -38,9 +38,9 @@ _ROWS = 12
 
 
 def report(program: Native, leaves: list[Value], seconds_to_compile: float, unrolled: Sequence[str]) -> str:
-    """The report on a program run on these leaves; every step is timed alone, the best of three.
+    """Return the report on a program run on these leaves; each step is timed alone, and the best of three runs counts.
 
-    `unrolled` says of each loop that Python has run where it is, and why.
+    `unrolled` has the line of each loop that Python has run, and the reason.
     """
     rows = _timed(program, leaves)
     bandwidth, arithmetic = ceilings()
@@ -61,7 +61,7 @@ def report(program: Native, leaves: list[Value], seconds_to_compile: float, unro
     ]
     for seconds, operations, traffic, name in sorted(rows, key=lambda row: -row[0])[:_ROWS]:
         share = f"{seconds / total:.1%}"
-        # The time that the machine needs at the least, of the time that the step takes.
+        # The least time that the machine needs, as a share of the time that the step takes.
         ceiling = f"{max(operations / arithmetic, traffic / bandwidth) / seconds:.0%}"
         figures = f"{seconds * 1e6:10.1f} {share:>6} {_scaled(operations):>8} {_scaled(traffic):>8} {ceiling:>8}"
         lines.append(f"{figures}  {name[:70]}")
@@ -70,7 +70,7 @@ def report(program: Native, leaves: list[Value], seconds_to_compile: float, unro
 
 
 def _timed(program: Native, leaves: list[Value]) -> list[tuple[float, int, int, str]]:
-    """The seconds of each step, its operations and bytes, and its name."""
+    """Return the seconds of each step, its operations and bytes, and its name."""
     program(*leaves)
     held = program.prepare(leaves)
     rows = []
@@ -98,12 +98,12 @@ class Called(NamedTuple):
 
 
 def _counted(calls: Sequence[Called]) -> list[str]:
-    """The text of each call, and how often it is there."""
+    """Return the text of each different call, with the number of times that it occurs."""
     return [f"{call}{f', {count} times' if count > 1 else ''}" for call, count in Counter(calls).items()]
 
 
 def _straight(step: Call) -> Called:
-    """A call of NumPy between loops."""
+    """Describe a call of NumPy that is a step of the program, outside loops."""
     primitive, types = step.node.primitive, [*map(dtype_of, step.node.args), step.node.dtype]
     foreign = next((dtype for dtype in types if dtype.kind in "biufc" and dtype not in TYPES), None)
     if primitive.name.endswith(RULED):
@@ -118,13 +118,13 @@ def _straight(step: Call) -> Called:
 
 
 def _in_loop(step: Step) -> list[Called]:
-    """The calls of NumPy in a loop."""
+    """Describe the calls of NumPy in the loop that a step runs."""
     return [Called(s.name, s.place, f"{s.reason} (in a loop)") for s in _applied(step)]
 
 
 @functools.cache
 def ceilings() -> tuple[float, float]:
-    """The machine's memory bandwidth (bytes a second, in a copy) and arithmetic (flop a second, in a product)."""
+    """Measure the machine's memory bandwidth (bytes per second, in a copy) and arithmetic (flop/s, in a product)."""
     source, target = np.ones(1 << 23), np.empty(1 << 23)
     matrix = np.ones((512, 512))
     copying = _best(lambda: np.copyto(target, source))
@@ -177,7 +177,7 @@ def _region(step: Step) -> Region | None:
 
 
 def _applied(step: Step) -> list[Apply]:
-    """The calls of NumPy in the loop that a step is."""
+    """The calls of NumPy in the loop that a step runs."""
     if not isinstance(step, Call) or _region(step) is None:
         return []
     params, primitive = step.node.params, step.node.primitive
@@ -188,7 +188,7 @@ def _applied(step: Step) -> list[Apply]:
 
 
 def operations(block: Block, ranges: Ranges) -> int:
-    """The elementwise operations of a region at the most; a `while` counts as one step."""
+    """Return an upper bound of the elementwise operations of a block; a `while` counts as one step."""
     total = 0
     for s in block:
         inner = sum(operations(part, ranges) for part in parts(s))

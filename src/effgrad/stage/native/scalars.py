@@ -1,6 +1,6 @@
-"""The LLVM code of elementwise operations, by the rows of their primitives (`effgrad.primitives.machine_code`).
+"""Write the LLVM code of elementwise operations, stated by the rows of primitives (`effgrad.primitives.machine_code`).
 
-Fused loops, straight-line code and the interpreter of tapes all write operations here.
+Fused loops, straight-line code and the interpreter of tapes all write their operations by this module.
 """
 
 import struct
@@ -17,22 +17,22 @@ TYPES = {np.dtype(float): "double", np.dtype(np.float32): "float", np.dtype(np.i
 
 INTEGERS = ("i64", "i32")
 
-# LLVM uses half of a processor's longest vectors unless told otherwise: a chain of 50 operations took 1.4 times as
-# long, one of exp, sin and tanh twice. Where there are none so long, it means nothing.
+# By default, LLVM uses only half of the width of AVX-512: a chain of 50 operations took 1.4 times as long, and one of
+# exp, sin and tanh took twice as long. The attribute has no effect on processors with shorter vectors.
 WIDE = '"prefer-vector-width"="512"'
 
-# Metadata of the module, by its number, that makes a choice a jump.
+# Metadata of the module, by its number, that makes a select a conditional jump.
 GUESSED = 1, '!1 = !{!"branch_weights", i32 100000, i32 1}'
 
-# The functions of glibc's vector library: four doubles at a time with AVX2, eight with AVX-512; twice as many floats.
+# The functions of glibc's vector library: for 4 doubles at a time with AVX2, 8 with AVX-512, and twice as many floats.
 VECTOR = {"exp", "log", "sin", "cos", "tan", "pow", "tanh", "sinh", "cosh", "expm1", "log1p", "log2", "log10", "exp2",
           "cbrt", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc"}  # fmt: skip
-# Those of a number at a time that are not the C library's: by what `effgrad.stage.native.sines` calls them.
+# Scalar functions that replace the C library's, by the names that `effgrad.stage.native.sines` gives them.
 OWN = {"sin": "effgrad_sin", "cos": "effgrad_cos"}
 
 
 class Body:
-    """Lines of LLVM text in the making, and the declarations that they need."""
+    """A buffer of LLVM text, line by line, and the declarations that the lines need."""
 
     def __init__(self, *lines: str, vector: bool = False) -> None:
         self.lines = [*lines]
@@ -40,10 +40,10 @@ class Body:
         self.vector = vector
         self.count = 0
         self.vectorised: set[str] = set()
-        # Conditions that a processor guesses well: what is chosen by them need not wait for them. A descent of a few
-        # numbers, whose step doubles after ten successes, takes a sixth less time.
+        # Conditions that the processor predicts well, so that a value selected by a jump need not wait for them. A
+        # descent of a few numbers, whose step doubles after ten successes, takes a sixth less time.
         self.guessed: set[str] = set()
-        # The function that takes the arguments of this one from a table, where that is another one.
+        # The separate function, if any, that loads this function's arguments from a table and calls it.
         self.entry: Body | None = None
 
     def loops(self) -> bool:
@@ -55,7 +55,7 @@ class Body:
         return f"%t{self.count}"
 
     def do(self, text: str) -> str:
-        """Write an instruction; the name of its result."""
+        """Write an instruction, and return the name of its result."""
         name = self.name()
         self.lines.append(f"  {name} = {text}")
         return name
@@ -69,7 +69,7 @@ class Body:
         return self.do(f"call {kind} @llvm.{function}.{suffix}({', '.join(f'{kind} {o}' for o in operands)})")
 
     def library(self, function: str, kind: str, *operands: str) -> str:
-        """A call of the C library, with the vector library's versions for the loop vectoriser where there are any."""
+        """Write a call of the C library, which the loop vectoriser may replace by the vector library's versions."""
         symbol = function if kind == "double" else f"{function}f"
         if kind == "double" and not self.vector:
             symbol = OWN.get(function, symbol)
@@ -81,7 +81,7 @@ class Body:
         return self.do(f"call {kind} @{symbol}({', '.join(f'{kind} {o}' for o in operands)}){tag}")
 
     def outside(self, native: Value, *operands: str) -> str:
-        """A call of the user's machine code, of which nothing is known."""
+        """Write a call of the user's machine code, about which nothing is assumed."""
         kinds = [*native.arguments, *[text.split(" ")[0] for text in native.last]]
         self.declared.add(f"declare {native.result} @{native.symbol}({', '.join(kinds)})")
         given = [f"{kind} {operand}" for kind, operand in zip(native.arguments, operands, strict=True)]
@@ -98,7 +98,7 @@ class Body:
         return self.do(f"icmp {signed} {kind} {a}, {b}")
 
     def convert(self, value: str, source: str, target: str) -> str:
-        """A value in another type, as NumPy converts."""
+        """Write the conversion of a value to another type, as NumPy converts."""
         if source == target:
             return value
         if target == "i1":
@@ -115,7 +115,7 @@ class Body:
 
 
 def literal(value: Value, kind: str) -> str:
-    """A number in LLVM's text, exact to the bit."""
+    """The LLVM text of a number, exact to the bit."""
     if kind == "i1":
         return "true" if value else "false"
     if kind in INTEGERS:
@@ -136,12 +136,12 @@ def dtype_of(value: Value) -> DType:
 
 
 def typed(*values: Value) -> bool:
-    """Whether machine code has the types of all values."""
+    """Whether machine code has the dtypes of all values."""
     return all(dtype_of(v) in TYPES for v in values)
 
 
 def _common(args: tuple[Value, ...]) -> DType:
-    """The type in which NumPy compares: Python's numbers adapt to the others."""
+    """The dtype in which NumPy compares the arguments; Python's numbers adapt to the dtypes of other arguments."""
 
     def typed(value: Value) -> Value:
         kind = value.kind if type(value) is Node else type(value)
@@ -162,7 +162,7 @@ def supported(node: Node) -> bool:
             if a.dtype is not _DOUBLE if type(a) is Node else type(a) is not float:
                 break
         else:
-            return True  # what long programs consist of, decided without asking further
+            return True  # a fast path for the most common operations of long programs
     if node.params and code is not SAME or dtype not in TYPES or any(dtype_of(a) not in TYPES for a in node.args):
         return False
     if node.primitive.native is not None:
@@ -174,7 +174,7 @@ _OF_NUMBERS = (Types.FLOATING, Types.ARITHMETIC)
 
 
 def _suits(types: Types, dtype: DType, args: tuple[Value, ...]) -> bool:
-    """Whether code that computes in certain types is that of a result and arguments."""
+    """Whether code that computes in these types is right for a result and arguments."""
     match types:
         case Types.FLOATING:
             return dtype.kind == "f"
@@ -193,13 +193,13 @@ def _suits(types: Types, dtype: DType, args: tuple[Value, ...]) -> bool:
 
 
 def _takes(kind: str, value: Value) -> bool:
-    """Whether a function of C takes a number for an argument of a type: one that holds it."""
+    """Whether a C function's argument of this type takes a value: a floating point one takes integers too."""
     dtype = dtype_of(value)
     return dtype is _DOUBLE or dtype.kind == "i" if kind in ("double", "float") else dtype.kind == "i"
 
 
 def emit(body: Body, node: Node, operand: Callable[[Value, str], str]) -> str:
-    """Write one node; `operand(arg, type)` gives an argument in a type."""
+    """Write one node, and return the name of its result; `operand(arg, type)` gives an argument in a type."""
     kind, args, native, code = TYPES[node.dtype], node.args, node.primitive.native, node.primitive.code
     if native is not None:
         operands = map(operand, args, native.arguments)

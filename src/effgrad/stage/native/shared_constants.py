@@ -1,7 +1,7 @@
-"""Constants of array operations as memory that kernels read: kernels that differ in them alone are compiled once.
+"""Move constants of array operations to memory, so that kernels which differ only in constants are compiled once.
 
-A loop that is unrolled computes with another number in each step, as `sin(k * h)` does, and with the same operations.
-Simple numbers, with which a compiler may do something else, stay in the text.
+Each step of an unrolled loop does the same operations with another number, as in `sin(k * h)`. Simple numbers stay in
+the text, because the compiler may simplify operations with them.
 """
 
 import math
@@ -19,7 +19,7 @@ FEWEST = 32
 
 
 def parametrised(graph: Graph) -> Graph:
-    """The graph with the numbers that its array operations compute with in arrays of one element."""
+    """Return the graph with the constants of its array operations in arrays of one element."""
     found = [n for n in graph if _has_constant(n)]
     if len(found) < FEWEST:
         return graph
@@ -42,5 +42,5 @@ def _has_constant(node: Node) -> bool:
 
 
 def _is_simple(a: float) -> bool:
-    """Whether a number is whole, a half or a quarter, or no number."""
+    """Whether a number is a multiple of a quarter, or not finite."""
     return not math.isfinite(a) or (4 * a) % 1 == 0

@@ -1,10 +1,10 @@
-"""The sine and the cosine of one number, for code that waits for it: half the time of the C library's.
+"""The sine and the cosine of one number, for code that waits for the result, in half the time of the C library's.
 
-Of a number up to pi/2 the sine is a polynomial; of others, up to a million, it is that of the distance to the nearest
-multiple of pi: of pi itself by a subtraction, of others in three parts of which the products are exact (Cody and Waite
-1980, chapter 8). The polynomial's terms are added in pairs, so that few operations wait for each other (Estrin 1960).
-The error is below three units in the last place. The C library does the rest, and all of it where the processor does
-not multiply and add in one operation.
+The sine of a number up to pi/2 is a polynomial. For other numbers, up to a million, it is the polynomial of the
+distance to the nearest multiple of pi. The distance to pi itself is a subtraction; for other multiples, pi is in three
+parts, so that the products are exact (Cody and Waite 1980, chapter 8). The polynomial's terms are added in pairs, so
+that few operations wait for each other (Estrin 1960). The error is below three units in the last place. The C library
+computes larger numbers, and all numbers if the processor has no fused multiply-add.
 """
 
 import math
@@ -20,12 +20,12 @@ _LARGE = 1e6
 # Pi in two parts of 53 bits, and in three of 33, 33 and 53.
 _PI = math.pi, 1.2246467991473532e-16
 _PARTS = tuple(map(float.fromhex, ("0x1.921fb544p+1", "0x1.0b4611a6p-33", "0x1.3198a2e037073p-68")))
-# Added to a smaller number, this rounds it to a whole one, whose lowest bit is the sum's.
+# Adding this to a smaller number rounds that number to an integer, whose lowest bit is the lowest bit of the sum.
 _ROUNDING = 1.5 * 2.0**52
 
 
 def written(name: str, fused: bool) -> Body:
-    """The function `double @KERNEL(double %x)`: "sin" or "cos", written here where there are fused operations."""
+    """Return the function `double @KERNEL(double %x)`, "sin" or "cos"; unless `fused`, it only calls the C library."""
     body = Body()
     body.lines += ["define double @KERNEL(double %x) {", "entry:"]
     if fused:
@@ -39,9 +39,9 @@ def _write(body: Body, cosine: bool) -> None:
     size = body.intrinsic("fabs", "double", "%x")
     if not cosine:
         _branch(body, size, math.pi / 2, "short", "other")
-        # Of a negative zero, too.
+        # The sign is copied for the sake of negative zero.
         body.lines += [f"  ret double {body.intrinsic('copysign', 'double', _series(body, '%x'), '%x')}", "other:"]
-    # The cosine is the sine of pi/2 less the number, the sine is that of pi less it.
+    # The cosine is the sine of pi/2 minus the number, and the sine is the sine of pi minus the number.
     share = 0.5 if cosine else 1.0
     _branch(body, size, (share + 0.5) * math.pi, "folded", "far")
     nearly, rest = (literal(share * part, "double") for part in _PI)
@@ -49,7 +49,7 @@ def _write(body: Body, cosine: bool) -> None:
     sign = "0" if cosine else body.do(f"and i64 {_bits(body, '%x')}, {-(2**63)}")
     body.lines += [f"  ret double {_turned(body, folded, sign)}", "far:"]
     _branch(body, size, _LARGE, "long", "rest")
-    # The sine of x + pi/2 is the cosine: the distance is that to an odd multiple of pi/2.
+    # The cosine is the sine of x + pi/2, so its distance is to the nearest odd multiple of pi/2.
     moved = literal(0.5 if cosine else 0.0, "double")
     turns = _fused(body, "%x", literal(1 / math.pi, "double"), moved)
     rounded = _binary(body, "fadd", turns, literal(_ROUNDING, "double"))
@@ -62,7 +62,7 @@ def _write(body: Body, cosine: bool) -> None:
 
 
 def _series(body: Body, x: str) -> str:
-    """The polynomial."""
+    """Write the polynomial of the sine."""
     square = _binary(body, "fmul", x, x)
     terms, power = [literal(c, "double") for c in _SERIES], square
     while len(terms) > 1:
@@ -81,7 +81,7 @@ def _bits(body: Body, value: str) -> str:
 
 
 def _turned(body: Body, value: str, sign: str) -> str:
-    """A value, its sign changed where the bit of another sign is set."""
+    """Write a value whose sign changes if the sign bit of the integer `sign` is set."""
     return body.do(f"bitcast i64 {body.do(f'xor i64 {_bits(body, value)}, {sign}')} to double")
 
 
@@ -90,7 +90,7 @@ def _binary(body: Body, operation: str, a: str, b: str) -> str:
 
 
 def _fused(body: Body, a: str, b: str, c: str) -> str:
-    """a * b + c, rounded once."""
+    """Write a * b + c, rounded once."""
     return body.intrinsic("fma", "double", a, b, c)
 
 

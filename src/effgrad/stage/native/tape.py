@@ -1,9 +1,9 @@
 """Long scalar programs without compilation: a recorded tape of instructions, run by a native interpreter.
 
 An instruction is five numbers: an opcode, the slot of its result, and up to three slots of its arguments. The slots are
-doubles, the same for all tapes; truth values are 0 and 1 there, constants are put there first. The interpreter is one
-loop around a jump, whose cases are written by the same emitters as the kernels. A product that is only added to
-something or subtracted is one instruction with that: a third of what a derivative program consists of.
+doubles in memory that all tapes share. Truth values are 0 and 1 in their slots, and constants are copied to slots
+first. The interpreter is one loop around a jump, whose cases are written by the same emitters as the kernels. A product
+that is only used in one sum or difference is one instruction with it; a third of a derivative program is such products.
 """
 
 import itertools
@@ -25,13 +25,13 @@ from effgrad.vocabulary import Value
 
 _FLOAT, _BOOL = np.dtype(float), np.dtype(bool)
 _ROWS: Mapping[Value, Primitive] = {**ROWS, **SPECIAL, where.function: where, clip.function: clip}
-# The operations on doubles and truth values, by their codes: each is one case of the interpreter.
+# The operations on doubles and truth values; the code of each is one case of the interpreter.
 _CODES = {row.code: None for row in _ROWS.values()}
 OPERATIONS = tuple(code for code in _CODES if code is not None and code is not SAME and code.emit)
 OPCODES: dict[Code | None, int] = {code: number for number, code in enumerate(OPERATIONS)}
 COPY, CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL, STOP = range(len(OPERATIONS), len(OPERATIONS) + 7)
 PAIRS = tuple(itertools.product((MULTIPLY,), (ADD, SUBTRACT), (0, 1)))
-# Two operations at once: the first, the second, and which argument of the second the first is.
+# The opcodes of two fused operations, by the first, the second, and which argument of the second the first is.
 JOINED: dict[tuple[Code | None, Code | None, int], int] = {
     (first, second, place): STOP + 1 + number
     for number, (first, second, place) in enumerate(PAIRS)
@@ -39,17 +39,17 @@ JOINED: dict[tuple[Code | None, Code | None, int], int] = {
 _FIRST, _SECOND = {first for first, _, _ in PAIRS}, {second for _, second, _ in PAIRS}
 _TRUTH = (Types.LOGICAL, Types.BITS, Types.COMPARING, Types.TESTING)
 INTERPRETER = "effgrad_tape"
-# What makes the arguments of an instruction three.
+# Padding that makes the arguments of an instruction three.
 _FILL = [(0,) * (3 - count) for count in range(4)]
 
 
 def _case(body: Body, code: Code) -> str:
-    """Write what one operation does to the slots of its arguments; the result, as a double."""
+    """Write one operation on the slots of its arguments, and return the name of the result, a double."""
     return _operation(body, code, *[_slot(body, number) for number in range(2, 2 + code.arity)])
 
 
 def _operation(body: Body, code: Code, *operands: str) -> str:
-    """Write one operation on doubles; the result, as a double."""
+    """Write one operation on doubles, and return the name of the result, a double."""
     kind = _BOOL if code.types in _TRUTH else _FLOAT
     args = tuple(Node(INPUT, (), {}, (), 0.0) for _ in operands)
     node = Node(constant(lambda: None, "tape", code=code), args, {}, (), 0.0).changed(dtype=kind)
@@ -59,20 +59,20 @@ def _operation(body: Body, code: Code, *operands: str) -> str:
 
 
 def _joined_case(body: Body, first: Code, second: Code, place: int) -> str:
-    """Write what two operations do: the first to the last two arguments, the second to the result and the other."""
+    """Write two operations: the first on the last two arguments, the second on its result and the first argument."""
     other, *operands = (_slot(body, number) for number in range(2, 5))
     inner = _operation(body, first, *operands)
     return _operation(body, second, *((other, inner) if place else (inner, other)))
 
 
 def _field(body: Body, number: int) -> str:
-    """A number of the current instruction."""
+    """Write the load of a number of the current instruction, and return its name."""
     narrow = body.do(f"load i16, ptr {body.do(f'getelementptr i16, ptr %at, i64 {number}')}")
     return body.do(f"zext i16 {narrow} to i64")
 
 
 def _place(body: Body, number: int) -> str:
-    """The address of the slot that a number of the current instruction names."""
+    """Write the address of the slot that a number of the current instruction names, and return its name."""
     return body.do(f"getelementptr double, ptr %slots, i64 {_field(body, number)}")
 
 
@@ -81,10 +81,10 @@ def _slot(body: Body, number: int) -> str:
 
 
 def interpreter() -> Body:
-    """The interpreter, as a kernel: its arguments are the code, the slots, the constants, and then the operands.
+    """Return the interpreter, a kernel whose arguments are the code, the slots, the constants, and then the operands.
 
-    It jumps through a table of addresses, not a switch: LLVM then gives every case a jump of its own, which the
-    processor foretells better.
+    It jumps through a table of addresses instead of a switch, so that LLVM gives every case a separate jump, which the
+    processor predicts better.
     """
     body = Body()
     cases = range(STOP + 1 + len(JOINED))
@@ -118,7 +118,7 @@ def interpreter() -> Body:
 
 
 def _transfer(body: Body, code: int) -> None:
-    """Write what moves operands: some of them, one after the other, from or to slots one after the other."""
+    """Write a loop that copies consecutive operands, or constants, to or from consecutive slots."""
     slot, operand, count = (_field(body, number) for number in (1, 2, 3))
     body.lines += [f"  br label %turn{code}", f"turn{code}:"]
     i, after = f"%i{code}", f"%after{code}"
@@ -143,13 +143,13 @@ def _transfer(body: Body, code: int) -> None:
 
 
 def _finish(body: Body, result: str) -> None:
-    """Put the result in its slot, and go on."""
+    """Write the store of the result in its slot, and the jump to the next instruction."""
     place = _place(body, 1)
     body.lines += [f"  store double {result}, ptr {place}", "  br label %more"]
 
 
 def suits(kernel: Kernel) -> bool:
-    """Whether a kernel can be a tape: straight-line code on doubles and truth values, without guards."""
+    """Whether a kernel can be a tape, which is straight-line code on doubles and truth values without guards."""
     if kernel.shape or kernel.gathers or kernel.expected or any(o.reduction for _, o in kernel.writes):
         return False
     values = [v for v, _ in (*kernel.reads, *kernel.writes)] + list(kernel.nodes)
@@ -160,7 +160,7 @@ def suits(kernel: Kernel) -> bool:
 
 
 def _used_once(kernel: Kernel) -> set[Node]:
-    """The operations that are one instruction with the only one that uses them."""
+    """Return the products that are fused to one instruction with the only operation that uses them."""
     own = {node for node in kernel.nodes if node.primitive.code in _FIRST and node.dtype == _FLOAT}
     uses = Counter([a for node in kernel.nodes for a in node.args if type(a) is Node])
     uses.update(value for value, _ in kernel.writes)
@@ -172,7 +172,7 @@ def _used_once(kernel: Kernel) -> set[Node]:
 
 
 def _transfers(floats: int, bools: int, moves: list[tuple[bool, int, int]]) -> list[int]:
-    """Instructions that move operands, several at once where they and their slots follow each other."""
+    """Return instructions that copy operands, one instruction for several if they and their slots are consecutive."""
     code: list[int] = []
     before = None
     for is_bool, slot, number in moves:
@@ -213,11 +213,11 @@ class Tape:
         self.code = np.array(code, np.uint16)
 
     def slot(self, value: Value) -> int:
-        """The slot of a node or a constant; zeros have a sign, and no NaN is equal to itself."""
+        """Return the slot of a node or a constant; zeros, which have a sign, and NaN are found by their text."""
         itself = type(value) is Node or type(value) is float and value == value != 0
         key = value if itself else float(value).hex()
         return self.slots.setdefault(key, len(self.slots))
 
     def header(self, slots: np.ndarray) -> list[int]:
-        """Return the first arguments of its step."""
+        """Return the first arguments of the tape's step."""
         return [address_of(a) for a in (self.code, slots, self.constants)]
