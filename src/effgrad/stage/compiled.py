@@ -130,7 +130,7 @@ class Compiled(Generic[P, R]):
         self, f: Callable[P, R], backend: str, flush_subnormals: bool, memory: str | int | None = None
     ) -> None:
         functools.update_wrapper(self, f)
-        self.__name__ = getattr(f, "__name__", repr(f))  # a partial has none
+        self.__name__ = getattr(f, "__name__", repr(f))  # a functools.partial has no name
         self.flush_subnormals = flush_subnormals
         self.off = os.environ.get("EFFGRAD_COMPILE") == "0"
         self.function: Function = f
@@ -250,7 +250,7 @@ class Compiled(Generic[P, R]):
         return optree.tree_unflatten(graph.tree, outputs)
 
     def _whole(self, leaves: Sequence[Value], tree: Tree, paths: Paths) -> tuple[Graph, list[Value], Program] | None:
-        """Return one program for all paths, the function as one region; None if it has few paths or is not captured."""
+        """Return one program for all paths, the function as one region, once there are many paths; None otherwise."""
         if paths.number != MANY_PATHS or self.backend != "native":
             return None
         whole = functools.partial(performed_once, self.function)

@@ -2,9 +2,9 @@
 
 An einsum of two operands becomes a matrix product, which BLAS computes. If an axis of one operand is only summed, it is
 summed before the product. An einsum of several operands becomes a chain of products of two, in the order that costs
-least. Products that several einsums have in common are computed once, and each of these einsums counts a part of the
-cost; the tangents of one einsum, for example, differ in one operand each. Narrow products that share a factor become
-one wide product, which reads the factor once.
+least. Products that several einsums have in common, such as the tangents of one einsum, which differ in one operand
+each, are computed once; in the choice of the order, each einsum counts its part of their cost. Narrow products that
+share a factor become one wide product, which reads the factor once.
 """
 
 import collections

@@ -12,7 +12,7 @@ from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GuardFailed, ancestors
 from effgrad.vocabulary import Value
 
-# Logs, at level INFO, what is staged, for which arguments, and how long it took.
+# This logger says, at level INFO, what is staged, for which arguments, and how long it took.
 LOGGER = logging.getLogger("effgrad.stage")
 
 # After this many paths for arguments of one type, a function runs as plain Python.
@@ -40,7 +40,7 @@ class Path:
         self.graph, self.program, self.seconds, self.differentiated = graph, program, seconds, graph.differentiated
         # The line of each loop that Python has unrolled, and the reason.
         self.unrolled = unrolled
-        # Builds the result from the outputs.
+        # The function that builds the result from the outputs.
         self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
         self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
 
@@ -105,7 +105,7 @@ class Paths:
 
     @property
     def full(self) -> bool:
-        """Whether as many paths were added as a function may have."""
+        """Whether the function has the largest number of paths that are kept."""
         return self.number >= MOST_PATHS
 
     def exhausted(self, names: Callable[[], Sequence[str]]) -> bool:

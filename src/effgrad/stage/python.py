@@ -152,7 +152,7 @@ class Printer:
             return type(tree)(filled(item) for item in tree) if type(tree) in (tuple, list) else tree
 
         value = filled(value)
-        if self.bound is not None and not isinstance(value, _WRITTEN):  # a loop, the system of a sparse solver
+        if self.bound is not None and not isinstance(value, _WRITTEN):  # such as a loop, or a sparse system
             self.bound[name := f"{key}{len(self.bound)}"] = value
             return name
         return self.index(value) if key == "index" else self.text(value)
@@ -168,7 +168,7 @@ class Printer:
         name = getattr(function, "__name__", "")
         for module in (np, np.linalg, scipy.special):
             found = getattr(module, name, None)
-            if function in (found, getattr(found, "__wrapped__", None)):  # wrapped while a derivative runs
+            if function in (found, getattr(found, "__wrapped__", None)):  # derivatives wrap it as they run
                 if module is scipy.special:
                     self.modules.add("import scipy.special")
                 return f"{module.__name__.replace('numpy', 'np')}.{name}"

@@ -16,7 +16,7 @@ from effgrad.vocabulary import Value
 Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
 
-# Arrays of more bytes are compared by a digest.
+# Arrays of at least this many bytes are compared by a digest.
 LARGE = 1 << 16
 
 

@@ -202,7 +202,7 @@ class Native:
         return put
 
     def in_place(self, output: Value) -> bool:
-        """Whether an output is written in place, to new memory in each call."""
+        """Whether an output is written directly to the array that a call returns."""
         return isinstance(output, Storage) and output.buffer in self.uses
 
     def memory(self, output: Storage, node: Node) -> Callable[[], np.ndarray]:
@@ -283,7 +283,7 @@ def _texts(
 
 
 def _operations(step: Fused | Product) -> int:
-    """Estimate the operations of a machine code step, in those of a kernel; a product's are 16 times as fast."""
+    """Estimate the work of a machine code step, in operations of a kernel; those of a product are 16 times as fast."""
     if isinstance(step, Fused):
         return math.prod(step.kernel.shape) * len(step.kernel.nodes)
     return int(step.node.size * step.node.args[0].shape[-1]) // 16

@@ -145,7 +145,7 @@ class Fusion:
         return first
 
     def group(self, args: tuple[Value, ...], shape: tuple[int, ...], after: int = 0) -> Fused:
-        """Return the last kernel over `shape`, of sixteen, that is late enough to join and not full, or a new one."""
+        """Return the latest kernel over `shape`, of the last 16, that is not full nor too early; else a new one."""
         first = max(self.earliest(args, shape), after)
         for group in self.groups.get(shape, ())[:-17:-1]:
             if group.number < first:

@@ -256,7 +256,7 @@ class Function(Stacks):
         self.leave(self.body.do(f"icmp ne i32 {code}, 0"), RAISED)
 
     def leave(self, condition: str, code: int) -> None:
-        """Write a return with a code, for when a condition holds."""
+        """Write the return of a code if a condition holds."""
         _, no, _ = self.fork(condition)
         self.body.lines.append(f"  ret i32 {code}")
         self.start(no)

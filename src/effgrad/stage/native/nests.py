@@ -267,7 +267,7 @@ class Nest(Elements):
         self, v: str, first: str, last: str, buffer: Buffer, indices: tuple[Affine, ...], axis: int | None,
         group: Sequence[tuple[int, Store]], rows: Mapping[Element, Value],
     ) -> None:  # fmt: skip
-        """Add to each element what all stores of a group add to it: element `p` gets `p - shift` of each row."""
+        """Write a loop that adds to each element what all stores of a group add: `p - shift` of each row to `p`."""
         sign = 1 if axis is None else indices[axis].coefficient(v)
         shifts = [sign * c for c, _ in group]
         start = first if min(shifts) == 0 else self.body.do(f"add nsw i64 {first}, {min(shifts)}")

@@ -31,7 +31,7 @@ class Stacks(Elements):
         raise NotImplementedError
 
     def leave(self, condition: str, code: int) -> None:
-        """Write a return with a code, for when a condition holds."""
+        """Write the return of a code if a condition holds."""
         raise NotImplementedError
 
     def call(self, nest: Nest) -> None:
