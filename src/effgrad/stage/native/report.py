@@ -188,7 +188,7 @@ def _applied(step: Step) -> list[Apply]:
 
 
 def operations(block: Block, ranges: Ranges) -> int:
-    """Return an upper bound of the elementwise operations of a block; a `while` counts as one step."""
+    """Estimate the elementwise operations of a block; a `while` counts as one step, an unknown length as one."""
     total = 0
     for s in block:
         inner = sum(operations(part, ranges) for part in parts(s))
