@@ -209,3 +209,27 @@ def test_a_strided_piece_takes_few_operations():
     expected = np.zeros(2000)
     expected[::2] = 3 * x[::2] ** 2
     np.testing.assert_allclose(effgrad.compile(gradient)(x), expected, rtol=1e-15)
+
+
+def vector(rng, depth=0):
+    """The text of a random vector, of pads and joins of parts that are computed early and late."""
+    kinds = ["np.sin(x * 1.3)", "np.cos(x * t)", "u * 0.7", "y[1:]", "y"]
+    form = int(rng.integers(0, 6 if depth < 4 else 1))
+    first, second = (vector(rng, depth + 1) if form else "" for _ in range(2))
+    number = rng.integers(4)
+    return [
+        kinds[rng.integers(5)], f"np.concatenate([{first}, {second}])", f"np.pad({first}, ({number}, {3 - number}))",
+        f"np.concatenate([np.zeros({number}), {first}])", f"({first})[{number} : -2]", f"np.exp(-(({first}) ** 2))",
+    ][form]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_joins_are_numpys(seed):
+    """A pad inside a join whose memory begins before a vector's was not cleared: it held what had been there."""
+    text = f"np.concatenate([y[{seed % 3} :], {vector(np.random.default_rng(seed))}])"
+    names = {"np": np}
+    exec(f"def f(x, u, w):\n    t = np.sum(np.sort(w))\n    y = np.sin(x * t)\n    return {text}", names)
+    compiled = effgrad.compile(names["f"])
+    for start in (0.0, 1.0):
+        point = np.linspace(start, start + 1, 300), np.arange(4.0) + start, np.full(309, 7.5 / 309)
+        np.testing.assert_allclose(compiled(*point), names["f"](*point), rtol=1e-9, err_msg=text)

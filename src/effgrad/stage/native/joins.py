@@ -33,6 +33,8 @@ class Joins:
         # is written to a room inside it.
         self.cleared: dict[Node, int] = {}
         self.zeros: dict[Node, list[Node]] = {}
+        # The joins whose whole rooms are filled with zeros before their pieces are written.
+        self.zeroed: set[Node] = set()
         # For a join whose room overlaps the vector that it shifts: the step that computes that vector.
         self.begun: dict[Node, int] = {}
         self.joined: dict[Node, list[tuple[tuple[int, ...], Any]] | None] = {}
@@ -88,8 +90,11 @@ class Joins:
                 part = around.view[parts[number][1]]
                 if viewable(part, node.shape):
                     self.rooms[node] = Storage(around.buffer, part.reshape(node.shape, copy=False))
-                    self.cleared[node] = self.cleared[outer]
-            if not self.cleared.get(node):
+                    self.begun[node] = self.cleared[outer]
+                    if outer in self.zeroed:
+                        self.zeroed.add(node)
+                        self.cleared[node] = self.cleared[outer]
+            if node not in self.cleared:
                 self.cleared[node] = self.clear(node)
         return self.rooms[node]
 
@@ -105,7 +110,10 @@ class Joins:
         for zero, gap in zip(self.zeros[node], open_places, strict=True):
             self.plan.add(zero, self.plan.group((), zero.shape, after=self.begun.get(node, 0)))
             self.plan.member[zero].stored[zero] = self.plan.storage[id(zero)] = Storage(room.buffer, room.view[gap])
-        return self.plan.available[zero] + 1 if open_places == [...] else self.begun.get(node, 0)
+        if open_places != [...]:
+            return self.begun.get(node, 0)
+        self.zeroed.add(node)
+        return self.plan.available[zero] + 1
 
     def neighbourhoods(self) -> dict[Node, tuple[Node, int]]:
         """Return, for each join that shifts a vector, the vector and the number of elements.
