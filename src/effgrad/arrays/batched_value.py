@@ -1,4 +1,4 @@
-"""The values of batched evaluation (`effgrad.modes.batched`): to the program each has the shape of one member."""
+"""The values of batched evaluation (`effgrad.modes.batched`). To the program each has the shape of one member."""
 
 import operator
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
 from effgrad.errors import NotBatched
 from effgrad.vocabulary import DTypeLike, Function, Index, Option, Params, Tree, Value
 
-# Functions of shapes, types and memory, which one member has like all others.
+# Functions of shapes, dtypes and memory only, which are the same for all members.
 SHAPE_ONLY = frozenset((
     np.result_type, np.can_cast, np.iscomplexobj, np.isrealobj, np.common_type, np.may_share_memory, np.shares_memory,
 ))  # fmt: skip
 
 
 class Batched(TracedArray):
-    """A value for each member; its primal has a first axis for the members, and it has no shadow."""
+    """The values of all members of a batch: the first axis of the primal counts the members. It has no shadow."""
 
     __slots__ = ()
     by_outline = True
@@ -28,14 +28,14 @@ class Batched(TracedArray):
         return np.ndarray if self.ndim else dtype_of(self.primal).type
 
     def inside(self, form: bool = False) -> Value:
-        """An example: the first member, or zeros if there is none."""
+        """Return an example of a member: the first, or zeros if there is none."""
         return self.primal[0] if len(self.primal) else np.zeros(self.shape, self.dtype)[()]
 
     def contiguous(self) -> bool:
         return bool(outline(self.primal)[:1].flags.c_contiguous)
 
     def agreed(self, what: str, instead: str = "np.where(condition, a, b) for a branch") -> Value:
-        """The plain value that all members have; an error where they differ."""
+        """Return the plain value that all members share, or raise an error if they differ."""
         members = traced.example(self.primal)
         if len(members) and not np.array_equal(members, np.broadcast_to(members[0], members.shape), equal_nan=True):
             other = int(np.argmax([not np.array_equal(m, members[0]) for m in members]))
@@ -56,7 +56,7 @@ class Batched(TracedArray):
         if function in CONSTANT:
             return each(function, *args, **kwargs)
         running: set[Value] = self.owner.running
-        # A rule may ask its own function of a plain value, which this value is to it.
+        # A rule may call its own function with plain values, and to a rule this value is plain.
         if _is_plain((args, tuple(kwargs.values()))) and (function not in FUNCTIONS or function in running):
             return each(function, *args, **kwargs, constant=False)
         running.add(function)
@@ -95,7 +95,7 @@ class Batched(TracedArray):
         return np.array(self.agreed(what, instead), dtype)
 
     def beside(self, array: Value, index: Index) -> Value:
-        """Return the array for each member, where the index makes a copy; what is written to a row is in the array."""
+        """Return a batch of copies of the array if the index makes a copy; a view must stay a view of the array."""
         parts = index_parts(index)
         copies = array.ndim == len(parts) or any(ndim_of(part) for part in parts)
         if self.dtype.kind not in "iu" or array.dtype.kind == "O" or not copies:
@@ -136,7 +136,7 @@ for _name, _function in {
 
 
 def _is_plain(tree: Tree) -> bool:
-    """Whether no derivative looks at any argument: then a function needs no rule."""
+    """Whether no argument is under a derivative above the batch, so that a function needs no rule."""
     if type(tree) in (tuple, list):
         return all(map(_is_plain, tree))
     return not isinstance(tree, Tracer) or plain(tree) is tree or not traced.depends(tree)
@@ -147,9 +147,9 @@ def leaves_of(tree: Tree) -> list[Value]:
 
 
 def each(function: Function, *args: Value, constant: bool = True, **kwargs: Option) -> Value:
-    """A function that no derivative above the batch looks at, for each member of the innermost batch of its arguments.
+    """Apply a function to each member of the innermost batch among its arguments, without a derivative above the batch.
 
-    One that is `constant` has no derivative below the batch either.
+    If the function is `constant`, it has no derivative below the batch either.
     """
     args, kwargs = traced.plain_tree(args), traced.plain_tree(kwargs)
     owners = [leaf.owner for leaf in leaves_of((args, tuple(kwargs.values()))) if type(leaf) is Batched]

@@ -1,8 +1,8 @@
-"""Functions over the arrays of another library, as the rows of primitives state them.
+"""The counterparts of primitives for the arrays of other libraries, which the rows of primitives refer to.
 
-A counterpart is called with the library and the arguments: its arrays, and plain numbers and NumPy arrays, which it
-converts. It is a function of the array API standard or, where the standard has none, of the library
-(https://data-apis.org/array-api/2024.12).
+A counterpart is called with the `Library` and the arguments. These are the library's arrays, and plain numbers and
+NumPy arrays, which it converts. It calls a function of the array API standard or, where the standard has none, of the
+library (https://data-apis.org/array-api/2024.12).
 """
 
 import numpy as np
@@ -14,12 +14,12 @@ from effgrad.vocabulary import Axes, Axis, DTypeLike, Function, Index, Namespace
 
 
 def any_type(name: str) -> Function:
-    """A function of the standard, of numbers of any type."""
+    """Return the counterpart by a function of the standard that takes numbers of any dtype."""
     return lambda lib, *args: getattr(lib.xp, name)(*lib.promoted(*args))
 
 
 def floating(name: str) -> Function:
-    """A function of the standard whose result for integers is of floating point."""
+    """Return the counterpart by a function of the standard, with integer arguments converted to floating point."""
     return lambda lib, *args: getattr(lib.xp, name)(*lib.promoted(*args, floating=True))
 
 
@@ -28,7 +28,7 @@ def logical(name: str) -> Function:
 
 
 def operator(function: Function, floating: bool = False) -> Function:
-    """An operator, which takes Python's numbers as they are."""
+    """Return the counterpart by an operator, to which a Python float is passed without conversion."""
 
     def counterpart(lib: Library, a: Value, b: Value) -> Value:
         kind = getattr(a, "dtype", None)
@@ -42,7 +42,7 @@ def operator(function: Function, floating: bool = False) -> Function:
 
 
 def special(name: str, otherwise: Function | None = None) -> Function:
-    """A function of the library's counterpart of `scipy.special`, or by others."""
+    """Return the counterpart by the library's own special function, or by `otherwise` if it has none."""
 
     def counterpart(lib: Library, *args: Value) -> Value:
         args = tuple(lib.promoted(*args, floating=True))
@@ -65,7 +65,7 @@ _SPECIAL_NAMES = {
 
 
 def own(name: str, otherwise: Function) -> Function:
-    """A function that the standard lacks: the library's own, or by others."""
+    """Return the counterpart of a function that the standard lacks: the library's own, or else `otherwise`."""
 
     def counterpart(lib: Library, *args: Value) -> Value:
         args = tuple(lib.promoted(*args, floating=True))
@@ -76,7 +76,7 @@ def own(name: str, otherwise: Function) -> Function:
 
 
 def ignoring_nan(better: str) -> Function:
-    """`fmax` and `fmin`: of a number and a NaN, the number."""
+    """Return the counterpart of `fmax` or `fmin`, which prefer a number to a NaN."""
 
     def counterpart(lib: Library, a: Value, b: Value) -> Value:
         xp = lib.xp
@@ -158,7 +158,7 @@ def prod(lib: Library, x: Value, axis: Axis) -> Value:
 
 
 def along(name: str) -> Function:
-    """A function along one axis, by default of all elements."""
+    """Return the counterpart by a function along one axis, which by default takes all elements as one axis."""
 
     def counterpart(lib: Library, x: Value, axis: Axes = None, **options: Option) -> Value:
         x = lib.array(x)

@@ -1,4 +1,4 @@
-"""Indices of arrays, in the form in which they are kept."""
+"""Indices of arrays in the form in which recordings keep them."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from effgrad.vocabulary import Index, Value
 
 
 def as_index(index: Index) -> Value:
-    """An index as it is now: a derivative reads it again, when the program may have changed its arrays."""
+    """Return a copy of an index: a derivative reads it later, when the program may have changed its arrays."""
     index = plain_tree(index)
     return tuple(map(_part, index)) if type(index) is tuple else _part(index)
 
 
 def _part(part: Value) -> Value:
-    """A part of an index; a list with an integer that a staged program computes is an array of integers."""
+    """Return a copy of a part of an index, with a list that has staged integers as an array."""
     if type(part) in LISTS and traced_inside(part):
         return np.stack([*map(_part, part)])
     return part.copy("K") if type(part) is np.ndarray or isinstance(part, Tracer) else part

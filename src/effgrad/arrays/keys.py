@@ -1,8 +1,8 @@
 """Traced numbers as keys of dictionaries and elements of sets.
 
-A traced number has the hash of the number that it stands for, so that Python looks where it would look untraced.
-Another key that equals it is refused: its entry would be found, with the derivative of the other number or none. A
-number finds itself by its identity, before its equal is asked for.
+A traced number has the hash of the number that it stands for, so that Python looks it up as it would untraced.
+If it equals another key, an error is raised: Python would find that key's entry, with the derivative of another number
+or none. A number finds its own entry by identity, for which Python does not call `__eq__`.
 """
 
 import weakref
@@ -12,22 +12,22 @@ import numpy as np
 from effgrad.errors import Detached
 from effgrad.vocabulary import Value
 
-# The traced numbers whose hash was asked for, by identity, as long as they live.
+# The live traced numbers whose hash was taken, by identity.
 _hashed: dict[int, weakref.ref[Value]] = {}
 
 
 def key_hash(value: Value, plainly: Value) -> int:
-    """Return the hash of a traced number, as that of the plain one."""
-    found = hash(plainly)  # of an array, NumPy's own error
+    """Return the hash of a traced number, which is that of the plain number, and remember that it may be a key."""
+    found = hash(plainly)  # for an array, NumPy raises its own error
     key = id(value)
     _hashed[key] = weakref.ref(value, lambda _: _hashed.pop(key, None))
     return found
 
 
 def equal(value: Value, other: Value, result: Value) -> Value:
-    """Return the result of a comparison; refuse that a traced key equals another.
+    """Return the result of a comparison, or raise an error if a traced key equals another value.
 
-    A key that is left of a derivative that has ended, in a cache, equals nothing but itself.
+    A key whose derivative has ended, such as one left in a cache, equals only itself.
     """
     keys = _hashed and [key for key in (value, other) if id(key) in _hashed]
     if keys and value is not other and isinstance(result, bool | np.bool_) and result:

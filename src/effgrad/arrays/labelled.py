@@ -1,7 +1,7 @@
-"""Tables of pandas and xarray beside traced values: an operator keeps the labels of the table.
+"""Operators on tables of pandas and xarray and traced values: the result keeps the labels of the table.
 
-xarray's classes answer operators and NumPy's functions themselves. Those of pandas leave them to a traced value, which
-has no labels: so it computes with the columns, and the result has the table's class, index and name.
+xarray's classes handle operators and NumPy's functions themselves. The classes of pandas leave them to a traced value,
+which has no labels. So effgrad computes with the columns here, and gives the result the table's class, index and name.
 """
 
 import functools
@@ -20,7 +20,7 @@ def _holds_labels(kind: type) -> bool:
 
 
 def labelled(value: Value) -> bool:
-    """Whether a value is a table, of pandas or xarray."""
+    """Whether a value is a table of pandas or xarray."""
     return not isinstance(value, Tracer) and _holds_labels(type(value))  # type: ignore[arg-type]
 
 
@@ -34,12 +34,12 @@ def of_traced(value: Value) -> bool:
 
 
 def has_method(value: Value, function: Function) -> bool:
-    """Whether a function of NumPy is a method of a table of xarray, which NumPy calls then; ufuncs ask the table."""
+    """Whether NumPy calls a method of a table of xarray for a function; ufuncs use the table's protocol instead."""
     return not isinstance(function, np.ufunc) and of_traced(value) and hasattr(value, function.__name__)
 
 
 def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:
-    """A function of NumPy of a table and of values without labels, which stand beside the table's by their places."""
+    """Apply a ufunc to one table and to values without labels, which are matched to the table's by position."""
     tables = [x for x in inputs if labelled(x)]
     table = tables[0]
     if not of_pandas(table):
@@ -56,7 +56,7 @@ def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:
 
 
 def _on_columns(ufunc: np.ufunc, inputs: Sequence[Value], frame: Value) -> Value:
-    """A function of each column, and of a number or of the number that stands beside it."""
+    """Apply a ufunc to each column of a frame; of a vector operand, each column gets the element at its position."""
     import pandas as pd
 
     if any(np.ndim(x) > 1 for x in inputs if x is not frame):

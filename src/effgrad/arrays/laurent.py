@@ -1,9 +1,9 @@
 """Laurent series in an infinitesimal t, whose coefficients are plain arrays.
 
 A series is `coefficients[0] t**start + coefficients[1] t**(start + 1) + ...`, known up to the last coefficient. Each
-element of the arrays has a series of its own, whose *order* is the exponent of its first coefficient that is not zero.
-A series whose known coefficients are all zero is taken for zero: along a path in general position, a function that
-vanishes to so high an order vanishes. Zero times an infinite number is then zero, and every other product is computed.
+element of the arrays has a series of its own, whose *order* is the exponent of its first nonzero coefficient.
+A series whose known coefficients are all zero counts as zero: along a path in general position, a function that
+vanishes to such a high order vanishes. Then zero times an infinite number is zero, and every other product is computed.
 These are the finite expansions of the Levi-Civita field: Shamseddine and Berz 1996, Exception handling in derivative
 computation with nonarchimedean calculus.
 """
@@ -17,19 +17,20 @@ Array = np.ndarray
 # Functions of NumPy itself, without rules.
 _array, _zeros, _stack, _concatenate = np.array, np.zeros, np.stack, np.concatenate
 
-# How many coefficients a series has at most. Second derivatives of a norm take eight, and those of eigenvectors where
-# all eigenvalues are equal thirteen.
+# The largest number of coefficients of a series. Second derivatives of a norm need eight; those of eigenvectors, where
+# all eigenvalues are equal, need thirteen.
 TERMS = 16
-# The order that stands for a number above the largest.
+# The order given to a number that overflows.
 OVERFLOW = -3
-# A coefficient of a negative order this much smaller than the standard part of the array's largest is rounding.
+# A coefficient of a negative order counts as a rounding error if it is smaller than the array's largest standard part
+# by this factor.
 ROUNDING = 1e-9
-# A sum this much smaller than its terms is rounding.
+# A sum counts as a rounding error if it is smaller than its terms by this factor.
 CANCELLED = 4 * float(np.finfo(float).eps)
 
 
 class Laurent:
-    """A series: the exponent of the first of its coefficients, which lie along axis 0."""
+    """A series for each element of an array: `start` is the exponent of the first coefficients, along axis 0."""
 
     __slots__ = ("start", "coefficients")
 
@@ -44,18 +45,18 @@ class Laurent:
         return self.start + len(self.coefficients)
 
     def order(self) -> Array:
-        """The place of each element's first coefficient that is not zero, or of the end."""
+        """The index of each element's first nonzero coefficient, or the number of coefficients if there is none."""
         nonzero = self.coefficients != 0
         return np.where(nonzero.any(axis=0), nonzero.argmax(axis=0), len(self.coefficients))
 
     def leading(self) -> Array:
-        """The first coefficient that is not zero, which has the sign of the element."""
+        """The first nonzero coefficient, which has the sign of the element."""
         place = np.minimum(self.order(), len(self.coefficients) - 1)
         first: Array = np.take_along_axis(self.coefficients, place[None], 0)[0]
         return first
 
     def standard(self) -> Value:
-        """The value that is infinitely near, infinite where the series is; NaN where it is not known."""
+        """The standard part, the nearest plain number: infinite where the series is, NaN where it is unknown."""
         before = self.coefficients[: max(-self.start, 0)]
         shape = self.coefficients.shape[1:]
         if self.start > 0:
@@ -80,7 +81,7 @@ class Laurent:
 
 
 def constant(value: Value) -> Laurent:
-    """A constant as a series, all of whose coefficients are known; what is not finite is above every order."""
+    """Return a constant as a series with all coefficients known; infinities and NaN have the order 1 - TERMS."""
     value = np.asarray(value)
     coefficients = _zeros((TERMS, *value.shape), np.result_type(value, float))
     finite = np.isfinite(value)
@@ -92,13 +93,13 @@ def constant(value: Value) -> Laurent:
 
 
 def unknown(*arguments: Laurent, **_: Option) -> Laurent:
-    """The result of a function whose derivative is a convention where it is singular: nothing is known of it."""
+    """The unknown result of a function whose derivative at a singularity is only a convention."""
     shape = np.broadcast_shapes(*[a.coefficients.shape[1:] for a in arguments])
     return Laurent(0, np.full((1, *shape), np.nan))
 
 
 def aligned(series: list[Laurent]) -> tuple[int, list[Array]]:
-    """Coefficients of several series from one exponent on to the first that one of them does not know."""
+    """Return the lowest exponent of several series, and their coefficients from it up to the first that one lacks."""
     start, end = min(s.start for s in series), min(s.end for s in series)
     return start, [
         _concatenate([_zeros((s.start - start, *s.coefficients.shape[1:]), s.coefficients.dtype), s.coefficients])[
@@ -109,13 +110,13 @@ def aligned(series: list[Laurent]) -> tuple[int, list[Array]]:
 
 
 def linear(function: Function, *series: Laurent) -> Laurent:
-    """A function that is linear in all its arguments together."""
+    """Apply a function that is jointly linear in all its arguments."""
     start, rows = aligned(list(series))
     return Laurent(start, _stack([np.asarray(function(*row)) for row in zip(*rows, strict=True)]))
 
 
 def bilinear(function: Function, a: Laurent, b: Laurent) -> Laurent:
-    """A function that is linear in each of two arguments, as a product is."""
+    """Apply a function that is linear in each of two arguments, as a product is."""
     terms = min(len(a.coefficients), len(b.coefficients))
     rows = [
         sum((function(a.coefficients[j], b.coefficients[k - j]) for j in range(1, k + 1)),
@@ -126,7 +127,7 @@ def bilinear(function: Function, a: Laurent, b: Laurent) -> Laurent:
 
 
 def solved(a: Laurent, b: Laurent) -> Laurent:
-    """The solution x of a x = b for matrices, of which the leading coefficient is not singular."""
+    """The solution x of a x = b for matrices `a` whose first coefficient is not singular; unknown if it is."""
     first, *rest = a.coefficients
     try:
         found: list[Array] = [np.linalg.solve(first, b.coefficients[0])]
@@ -139,7 +140,7 @@ def solved(a: Laurent, b: Laurent) -> Laurent:
 
 
 def multiply(a: Laurent, b: Laurent) -> Laurent:
-    """The product, in which a zero is stronger than an infinite or undefined factor."""
+    """The product, which is zero where one factor is, even if the other is infinite or undefined."""
     terms = min(len(a.coefficients), len(b.coefficients))
     x, y = _level(a.coefficients[:terms], b.coefficients[:terms])
     result = x[0] * y
@@ -150,21 +151,21 @@ def multiply(a: Laurent, b: Laurent) -> Laurent:
 
 
 def divide(a: Laurent, b: Laurent) -> Laurent:
-    """The quotient, undefined where the divisor is zero, also of a zero."""
+    """The quotient, undefined (NaN) where the divisor is zero, even if the dividend is zero."""
     result = multiply(a, power(b, -1.0))
     undefined = b.order() == len(b.coefficients)
     return Laurent(result.start, np.where(undefined, np.nan, result.coefficients)) if undefined.any() else result
 
 
 def _level(a: Array, b: Array) -> tuple[Array, Array]:
-    """Coefficients with as many axes, which broadcast against each other."""
+    """Return coefficients reshaped to the same number of axes, so that they broadcast against each other."""
     rank = max(a.ndim, b.ndim)
     a, b = (c.reshape(len(c), *(1,) * (rank - c.ndim), *c.shape[1:]) for c in (a, b))
     return a, b
 
 
 def power(a: Laurent, n: float, of_zero: float = np.nan) -> Laurent:
-    """`a**n` for a number `n`, by the recurrence of J. C. P. Miller; infinite where an exponent is not an integer.
+    """`a**n` for a number `n`, by the recurrence of J. C. P. Miller; infinite where its order is not an integer.
 
     `of_zero` is the value where `a` is zero and `n` is below 0.
     """
@@ -182,7 +183,7 @@ def power(a: Laurent, n: float, of_zero: float = np.nan) -> Laurent:
         weights = np.arange(1, k + 1) * (n + 1) - k
         total = np.einsum("j,j...,j...->...", weights, base[1 : k + 1], _stack(result[::-1]))
         result.append(total / (k * base[0]))
-    # A power between two orders: what is known is the lower one. Of one that underflows, nothing is.
+    # A power of fractional order gets infinite coefficients from the integer below on. One that underflows is unknown.
     value = np.where(odd, np.inf, _stack(result))
     value = np.where((result[0] == 0) & (base[0] != 0), np.nan, value)
     first = int(np.where(zero, exponent.max(initial=0), exponent).min(initial=TERMS)) if exponent.size else 0
@@ -195,7 +196,7 @@ def power(a: Laurent, n: float, of_zero: float = np.nan) -> Laurent:
 
 
 def exponential(a: Laurent) -> Laurent | None:
-    """`exp(a)`; where it overflows, an infinite number of an order that no other has. None of an infinite series."""
+    """`exp(a)`, an infinite number of order `OVERFLOW` where it overflows; None for an infinite series."""
     if a.start < 0 or a.end <= 0:
         return None
     _, (h, value) = aligned([a, constant(np.exp(a.plain()))])
@@ -209,7 +210,7 @@ def exponential(a: Laurent) -> Laurent | None:
 
 
 def sine(a: Laurent, cosine: bool = False) -> Laurent | None:
-    """`sin(a)`, or `cos(a)`; None of an infinite series."""
+    """`sin(a)` or `cos(a)`; None for an infinite series."""
     if a.start < 0 or a.end <= 0:
         return None
     _, (h, _) = aligned([a, constant(0.0 * a.plain())])
@@ -222,7 +223,10 @@ def sine(a: Laurent, cosine: bool = False) -> Laurent | None:
 
 
 def logarithm(a: Laurent) -> Laurent | None:
-    """`log(a)`; where `a` is infinitely small, an infinite number that is only known to be of an order above -1."""
+    """`log(a)`; where `a` is infinitely small, an infinite number known only to have an order above -1.
+
+    None for an infinite series.
+    """
     if a.start < 0 or a.end <= 0:
         return None
     _, (h, _) = aligned([a, constant(0.0 * a.plain())])
@@ -239,12 +243,12 @@ def logarithm(a: Laurent) -> Laurent | None:
 
 
 def _derived(h: Array, known: list[Value], k: int) -> Value:
-    """The coefficient k of y where y' is h' times a series of which the coefficients up to k - 1 are known."""
+    """The coefficient k of y, where y' is the product of h' and a series with known coefficients up to k - 1."""
     return np.einsum("j,j...,j...->...", np.arange(1, k + 1), h[1 : k + 1], _stack(known[::-1])) / k
 
 
 def _shifted(coefficients: Array, by: Array) -> Array:
-    """Coefficients moved down by some places (up, if it is negative), with zeros for those that come in."""
+    """Return coefficients moved down by `by` places (up where it is negative), with zeros shifted in."""
     terms = len(coefficients)
     places = np.arange(terms).reshape(-1, *(1,) * (coefficients.ndim - 1)) + by
     inside = (places >= 0) & (places < terms)
@@ -258,7 +262,7 @@ def choose(condition: Value, a: Laurent, b: Laurent) -> Laurent:
 
 
 def add(a: Laurent, b: Laurent) -> Laurent:
-    """The sum; what is left of terms that cancel to rounding is zero, since an infinite one would hide all others."""
+    """The sum. Terms that cancel up to rounding give zero, since a spurious infinite term would hide all others."""
     start, rows = aligned([a, b])
     x, y = _level(*rows)
     total = x + y

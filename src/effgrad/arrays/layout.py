@@ -6,45 +6,45 @@ import numpy as np
 
 from effgrad.vocabulary import Array, DType, DTypeLike, Function, Index, Shape, Value
 
-# The parts of a basic index.
+# The classes of the parts of a basic index.
 BASIC = {int, slice, type(None), type(...)}
-# The bytes of an array from which memory is what counts.
+# The bytes from which an array is large: memory traffic then costs more than the call.
 LARGE = 1 << 15
 # Python's numbers.
 NUMBERS = frozenset((float, int, complex, bool))
 
-# NumPy's functions that give views where they can: the order of their results is that of their memory.
+# NumPy's functions that return views where they can; such a result has the memory order of its argument.
 VIEWING: frozenset[Function] = frozenset((
     np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.expand_dims, np.diagonal,
     np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to, np.split, np.array_split, np.hsplit, np.vsplit,
     np.dsplit, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag, np.broadcast_arrays,
 ))  # fmt: skip
-# Those that copy unless they are told not to, and all that may give views.
+# The functions that copy unless an option says otherwise, and all functions that may return views.
 COPYING: frozenset[Function] = frozenset((np.array, np.astype, np.meshgrid))
 MAY_VIEW: frozenset[Function] = VIEWING.union(COPYING, (
     np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require, np.diag, np.matrix_transpose,
     np.linalg.diagonal, np.linalg.matrix_transpose, np.unstack, np.ix_, np.einsum, np.lib.stride_tricks.as_strided,
     np.lib.stride_tricks.sliding_window_view, np.float64,
 ))  # fmt: skip
-# Methods of arrays with the names of such functions, of those that do not copy by themselves.
+# The names of array methods that may return views, except those that copy by default.
 VIEWING_METHODS = frozenset(f.__name__ for f in MAY_VIEW - COPYING if hasattr(np.ndarray, f.__name__))
 
 
 def order_of(array: Array) -> str:
-    """The order, of rows or of columns, in which the elements of an array lie; of rows where it is neither."""
+    """Return "F" if the elements of an array lie in column order, else "C"."""
     return "F" if array.flags.fnc else "C"
 
 
 def index_parts(index: Index) -> tuple[Value, ...]:
-    """The parts of an index, one or several."""
+    """Return the parts of an index as a tuple."""
     return index if type(index) is tuple else (index,)
 
 
 def memory_like(array: Array, dtype: DTypeLike = None, shared: bool = False) -> Array:
-    """An array of a shape, not yet filled, whose elements lie as those of the array: backward, or with gaps between.
+    """Return an unfilled array with an array's shape and strides, negative strides and gaps included.
 
-    Where the gaps are wide, and, unless `shared`, where an element stands for several, they lie close together in the
-    same order of axes.
+    Without gaps, but with the same order of axes, if the gaps are wide or, unless `shared`, if an axis is broadcast
+    (has stride 0).
     """
     dtype, width = np.dtype(dtype or array.dtype), array.itemsize
     regular = array.size and all((step or shared) and step % width == 0 for step in array.strides)
@@ -59,12 +59,12 @@ def memory_like(array: Array, dtype: DTypeLike = None, shared: bool = False) -> 
 
 
 def is_dense(array: Array) -> bool:
-    """Whether the elements lie in memory forward and without gaps, in some order of the axes."""
+    """Whether the strides are positive and leave no gaps, for some order of the axes."""
     return array.flags.forc or np.empty_like(array, subok=False).strides == array.strides
 
 
 def duplicate(array: Array) -> Array:
-    """A copy whose elements lie in memory as those of the array."""
+    """Return a copy of an array with its memory layout."""
     if array.flags.forc:
         return array.copy("K")
     copy = memory_like(array)
@@ -73,7 +73,7 @@ def duplicate(array: Array) -> Array:
 
 
 def shape_of(value: Value) -> Shape:
-    """Return the shape of an array, a traced value or a number. Each is asked itself: NumPy's function takes longer."""
+    """Return the shape of an array, a traced value or a number. It reads `shape`, as NumPy's function takes longer."""
     shape = getattr(value, "shape", None)
     return shape if shape is not None else () if type(value) in NUMBERS else np.shape(value)
 
@@ -95,19 +95,19 @@ def dtype_of(value: Value) -> DType:
 
 
 class _Interface:
-    """Memory at an address."""
+    """An object that offers the memory at an address through NumPy's array interface."""
 
     def __init__(self, address: int, count: int, dtype: DType) -> None:
         self.__array_interface__ = {"data": (address, False), "typestr": dtype.str, "shape": (count,), "version": 3}
 
 
 def memory_at(address: int, count: int, dtype: DType) -> Array:
-    """Return the numbers at an address as an array, which does not keep them."""
+    """Return the numbers at an address as an array, which does not keep the memory alive."""
     return np.asarray(_Interface(address, count, dtype))
 
 
 def has_field(records: DType, start: int, wanted: DType) -> bool:
-    """Whether records have a field of a dtype, or of arrays of it, with an element that begins at some byte."""
+    """Whether records have a field of the dtype `wanted`, or of arrays of it, with an element at byte `start`."""
     if records.fields is None:
         return records.base == wanted and start % wanted.itemsize == 0
     fields = [records.fields[name][:2] for name in records.names or ()]

@@ -1,4 +1,4 @@
-"""The values that stand for arrays of other libraries; `effgrad.arrays.namespace` evaluates what is done with them."""
+"""The values that stand for arrays of other libraries; `effgrad.arrays.namespace` evaluates their operations."""
 
 import operator
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, depends
 from effgrad.errors import NoCounterpart, NotDifferentiable
 from effgrad.vocabulary import DType, DTypeLike, Function, Option, Params, Tree, Value
 
-# Python's numbers of NumPy's kinds.
+# Python's number classes by the kinds of NumPy's dtypes.
 _PYTHON = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
-# The shadow of an array that the user has, too.
+# The shadow of a value whose array the user also holds, and may write to.
 BORROWED = object()
-# The shadow of floating point numbers made of integers, truth values and Python's numbers alone.
+# The shadow of floating-point values computed only from integers, truth values and Python's numbers.
 NUMBERS = object()
 
 
@@ -49,7 +49,7 @@ class LibraryArray(TracedArray):
             return self.owner.evaluated(function, *args, **kwargs)
         if function not in FUNCTIONS and function not in CONSTANT:
             raise self.owner.no_counterpart(function)
-        if differentiated:  # the rule may ask the same of values with one derivative less
+        if differentiated:  # the rule may call the same function with values of one derivative fewer
             return super().__array_function__(function, types, args, kwargs)
         token = self.owner.by_rule(function)
         try:
@@ -58,7 +58,7 @@ class LibraryArray(TracedArray):
             self.owner.finish(token)
 
     def __array__(self, dtype: DTypeLike = None, copy: Option = None) -> Value:
-        if self.dtype.kind in "iub":  # addresses: those of a write to `x[i]` are NumPy's
+        if self.dtype.kind in "iub":  # integers may be an index of a write `x[i]`, whose addresses NumPy computes
             return np.asarray(self.owner.numpy(self.primal), dtype)
         raise NoCounterpart(
             f"an array of {self.owner.name} was to become a NumPy array (by np.asarray, an assignment into a NumPy "
@@ -110,7 +110,7 @@ class LibraryArray(TracedArray):
     ndim = property(lambda self: self.primal.ndim)
     size = property(lambda self: int(np.prod(self.primal.shape)))
     dtype = property(lambda self: numpy_dtype(self.primal.dtype))
-    # Of an array of NumPy's like it: the program that asks is NumPy's.
+    # Those of a NumPy array of the same shape and dtype, which is what a NumPy program expects.
     flags = property(lambda self: np.empty(self.shape, self.dtype).flags)
     strides = property(lambda self: np.empty(self.shape, self.dtype).strides)
 
@@ -142,7 +142,7 @@ _dtypes: dict[Value, Value] = {}
 
 
 def numpy_dtype(dtype: DTypeLike) -> DType:
-    """NumPy's dtype of the same name."""
+    """NumPy's dtype with the name of a library's dtype."""
     if isinstance(dtype, np.dtype):
         return dtype
     found = _dtypes.get(dtype)
@@ -156,6 +156,6 @@ def numpy_dtype(dtype: DTypeLike) -> DType:
 
 
 def of_another_library(value: Value) -> bool:
-    """Whether a value is an array of PyTorch, JAX, CuPy or another library."""
+    """Whether a value is an array of PyTorch, JAX, CuPy or another library, and not a tracer."""
     kind = type(value)
     return foreign(kind) and not isinstance(value, Tracer) and not isinstance(value, np.ndarray | np.generic)

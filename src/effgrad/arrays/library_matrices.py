@@ -1,4 +1,4 @@
-"""Products, decompositions and transforms of another library's arrays."""
+"""Counterparts of products, decompositions and transforms for another library's arrays."""
 
 from typing import Any
 
@@ -43,7 +43,10 @@ def linalg(name: str) -> Function:
 
 
 def hermitian(name: str) -> Function:
-    """A function of Hermitian matrices, which the standard lets read either triangle: it is given the whole."""
+    """Return the counterpart of a function of Hermitian matrices.
+
+    The standard lets the function read either triangle, so both are filled from the one that the call selects.
+    """
 
     def counterpart(lib: Library, a: Value, UPLO: str = "L", lower: bool = True, **options: Option) -> Value:
         xp, a = lib.xp, lib.promoted(a, floating=True)[0]
@@ -57,7 +60,7 @@ def hermitian(name: str) -> Function:
 
 
 def named(kind: type, counterpart: Value) -> Function:
-    """A function of several results, which NumPy gives by names."""
+    """Return a counterpart that gives its several results as a named tuple, as NumPy does."""
     return lambda lib, *args, **options: kind(*counterpart(lib, *args, **options))
 
 
@@ -75,7 +78,7 @@ def qr(lib: Library, a: Value, mode: str = "reduced") -> Value:
 
 
 def eig(lib: Library, a: Value) -> Value:
-    return lib.xp.linalg.eig(lib.copied(lib.array(a)))  # PyTorch 2.11 on a GPU writes to an argument in columns' order
+    return lib.xp.linalg.eig(lib.copied(lib.array(a)))  # PyTorch 2.11 on a GPU overwrites an argument in column order
 
 
 def fourier(name: str) -> Function:

@@ -11,15 +11,15 @@ from effgrad.vocabulary import DTypeLike, Index, Namespace, Shape, Value
 
 
 class Places:
-    """Shapes, indices and writes of a library's arrays; a library that has other ways overrides them."""
+    """Shapes, indices and writes of a library's arrays. The class for a library may override them."""
 
     xp: Namespace
     device: Any
-    # Whether its arrays take the indices that NumPy's take, but for slices that go backward.
+    # Whether its arrays take the same indices as NumPy's, except slices with negative steps.
     indexes: bool
 
     def array(self, value: Value, dtype: DTypeLike = None) -> Value:
-        """A value as an array of the library, of a NumPy dtype."""
+        """Return a value as an array of the library, in a NumPy dtype."""
         raise NotImplementedError
 
     def copied(self, tensor: Value) -> Value:
@@ -39,15 +39,15 @@ class Places:
         return self.xp.reshape(x, (int(shape),) if isinstance(shape, int | np.integer) else tuple(map(int, shape)))
 
     def broadcast_to(self, x: Value, shape: Shape) -> Value:
-        """An array repeated along new axes and those of length one."""
+        """Return an array broadcast to a shape."""
         return self.xp.broadcast_to(x, shape)
 
     def nonzero(self, condition: Value) -> Value:
-        """The places where a condition holds."""
+        """The indices where a condition holds, one array for each axis."""
         return self.xp.nonzero(condition)
 
     def refuse_chunked(self, x: Value, axis: int, function: str) -> None:
-        """Raise an error if a function needs an axis whole and the library keeps it in parts."""
+        """Raise an error if a function needs an axis in one piece and the library keeps it in chunks."""
 
     def getitem(self, x: Value, index: Index) -> Value:
         """The elements of an array at an index."""
@@ -60,7 +60,7 @@ class Places:
         return self.xp.reshape(found, places.shape)
 
     def written(self, x: Value, index: Index, value: Value, adding: bool = False) -> Value:
-        """A copy of an array with a value at (or added to) the places of an index."""
+        """Return a copy of an array with a value written to, or added to, the elements at an index."""
         if not (self.indexes and _common(index)):
             places = self._addresses(index, tuple(x.shape))
             value = self.xp.reshape(self.xp.broadcast_to(value, places.shape), (-1,))
@@ -72,7 +72,7 @@ class Places:
             )
             return self.xp.reshape(flat, x.shape)
         index = self._located(index)
-        if hasattr(x, "at"):  # arrays of JAX are never written to
+        if hasattr(x, "at"):  # JAX's arrays are immutable
             return x.at[index].add(value) if adding else x.at[index].set(value)
         x = self.copied(x)
         if not adding:
@@ -81,7 +81,7 @@ class Places:
             x[index] += value
         elif hasattr(x, "index_put_"):
             self._index_add(x, index, value)
-        elif self.xp.isdtype(x.dtype, "complex floating"):  # CuPy adds real numbers alone
+        elif self.xp.isdtype(x.dtype, "complex floating"):  # CuPy's add.at takes only real numbers
             self.xp.add.at(x.real, index, value.real)
             self.xp.add.at(x.imag, index, value.imag)
         else:
@@ -89,7 +89,7 @@ class Places:
         return x
 
     def _located(self, index: Index) -> tuple[Value, ...]:
-        """An index with its NumPy arrays and lists as the library's."""
+        """Return the parts of an index, with NumPy arrays and lists converted to the library's arrays."""
         return tuple(
             self.array(i if not isinstance(i, list) or i else np.zeros(0, int))
             if isinstance(i, list | np.ndarray) else int(i) if isinstance(i, np.integer) else i
@@ -97,7 +97,7 @@ class Places:
         )  # fmt: skip
 
     def _addresses(self, index: Index, shape: Shape) -> Value:
-        """The numbers of the elements that an index selects: NumPy's answer, or computed from arrays of the library."""
+        """The flat addresses of the elements that an index selects, by NumPy or computed from the library's arrays."""
         parts = [i for i in index_parts(index) if not (type(i) is slice and i == slice(None)) and i is not Ellipsis]
         if not any(of_another_library(i) for i in parts):
             return self.array(np.arange(int(np.prod(shape))).reshape(shape)[index])
@@ -114,7 +114,7 @@ class Places:
         return self.xp.reshape(places, (*places.shape, *(1,) * len(rest))) * int(np.prod(rest)) + numbers
 
     def _index_add(self, x: Value, index: Index, value: Value) -> None:
-        """PyTorch adds at an index of tensors alone: slices and integers become addresses."""
+        """Add to elements of a PyTorch tensor. PyTorch needs an index of tensors, so other indices become addresses."""
         if all(hasattr(i, "dtype") for i in index):
             x.index_put_(index, value, accumulate=True)
         else:
@@ -124,8 +124,11 @@ class Places:
 
 
 def _common(index: Index) -> bool:
-    """Whether an index means the same everywhere: not where slices go backward, nor where arrays and integers have
-    other things between them, which NumPy and PyTorch put in different orders."""
+    """Whether an index means the same in NumPy and the other libraries.
+
+    It does not if a slice has a negative step, or if a slice, None or ellipsis separates arrays and integers: NumPy and
+    PyTorch then order the axes differently.
+    """
     parts = index_parts(index)
     if any(type(i) is slice and i.step is not None and i.step < 0 for i in parts):
         return False
@@ -139,7 +142,10 @@ def _basic(index: Index) -> bool:
 
 
 def _gathered(xp: Namespace, x: Value, places: Value, values: Value, adding: bool) -> Value:
-    """A vector with values set at (added to) places, by the standard alone: each element looks up who writes to it."""
+    """Return a vector with values set at, or added to, positions, by functions of the standard alone.
+
+    The standard has no indexed writes, so each element looks up the value that is written to it.
+    """
     if not places.shape[0] or not x.shape[0]:
         return x
     order = xp.argsort(places, stable=True)

@@ -1,8 +1,8 @@
-"""The mark of memory whose numbers are traced: one NaN among the 2**52, so that a read that nobody saw is noticed.
+"""The mark for traced numbers in plain memory: one NaN of the 2**52, which reveals a read that effgrad has not seen.
 
-A plain array that was written to with traced values holds this NaN at their places until the derivative ends.
-Arithmetic and casts between precisions keep the bits of a NaN (IEEE 754-2019, 6.2.3), so what was computed from one
-is marked, too, and is an error wherever a derivative meets it.
+A plain array that traced values were written to holds this NaN in their place until the derivative ends. Arithmetic
+and casts between precisions keep the bits of a NaN (IEEE 754-2019, 6.2.3). So a result computed from a mark is marked
+too, and raises an error wherever a derivative meets it.
 """
 
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from effgrad.errors import Detached
 from effgrad.vocabulary import DType, Value
 
-# The sessions whose arrays hold marks: while there are none, nothing is asked.
+# The tokens of the sessions whose arrays hold marks. While there are none, values are not searched for marks.
 marking: set[object] = set()
 
-# The first 23 bits of the mantissa: both precisions have them.
+# The first 23 bits of the mantissa, which both precisions have.
 _PAYLOAD = 0x47F64A
 _BITS: dict[Value, tuple[Value, int]] = {
     np.dtype(np.float64): (np.uint64, 0x7FF0000000000000 | _PAYLOAD << 29),
@@ -26,7 +26,7 @@ _PARTS: dict[Value, Value] = {
 
 
 def mark(dtype: DType) -> Value:
-    """The marked NaN of a dtype; of precisions that have no mark of ours, the usual NaN."""
+    """Return the marked NaN of a dtype, or the usual NaN for precisions other than single and double."""
     part: Value = _PARTS.get(dtype, dtype)
     if part not in _BITS:
         return np.full((), np.nan, dtype)[()]
@@ -46,7 +46,7 @@ def is_marked(value: Value) -> bool:
 
 
 def refuse_marked(value: Value, name: str = "an argument") -> None:
-    """Raise an error if traced values were read from the memory of a plain array without our notice."""
+    """Raise an error if a value was computed from marks, by a read of plain memory that effgrad has not seen."""
     if issubclass(type(value), np.ndarray | np.floating | np.complexfloating | float) and is_marked(value):
         raise Detached(
             f"{name} was computed from the plain memory of an array that holds traced values, by code that effgrad "
@@ -56,7 +56,7 @@ def refuse_marked(value: Value, name: str = "an argument") -> None:
 
 
 def no_mark(array: Value) -> Detached:
-    """The error of a number with a derivative that is written where there is room for none."""
+    """The error message for a traced value written into an array whose dtype cannot hold one."""
     return Detached(
         f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
         "array with dtype=float"

@@ -2,9 +2,9 @@
 
 A traced value never changes; an array that the program writes to is a *variable* whose value does. Its memory is a
 `Storage`: a base value and a log of writes. The array and its views are handles on the storage, each with the
-addresses of its elements. The addresses are themselves a NumPy array, indexed, reshaped and transposed as the program
-does with the handle, so which elements two handles share is NumPy's own answer. A read takes each element from its
-last writer; a loop that fills an array therefore takes linear time, and leaves one operation (`overwrite`).
+addresses of its elements. The addresses are themselves a NumPy array. They are indexed, reshaped and transposed as the
+program does with the array, so NumPy decides which elements two handles share. A read takes each element from its
+last writer. A loop that fills an array therefore takes linear time and records one operation (`overwrite`).
 """
 
 import bisect
@@ -28,10 +28,10 @@ from effgrad.arrays.value import (
 from effgrad.vocabulary import DType, Function, Shape, Value
 
 Path = tuple[Callable[[Any], Any], ...]
-# When elements were written, their addresses, and what was there: numbers, or the last writer of each and its element.
+# The time of a write, its addresses, and what it overwrote: numbers, or each element's last write and its index there.
 Write = tuple[int, Any, Any]
 
-# A read of more writes than this settles them, if a write stands for no more elements than this.
+# A read from more than MANY writes settles them if the memory has at most ELEMENTS elements for each write.
 MANY = 3
 ELEMENTS = 4096
 
@@ -45,33 +45,36 @@ class Storage:
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
-        # The parts without a record in which it was made for certain.
+        # The parts in which the memory is known to have been made; it needs no rewinding for them.
         self.base, self.parts = base, parts
         self.dtype = plain(base).dtype
         self.addresses: Any = None
         self.version = 0
         self.writes: list[Value] = []
-        # For each address: which write was the last, and which of the written elements went there.
+        # For each address: the number of the last write there, or -1, and the index of the element in that write.
         self.writer: Any = None
         self.element: Value = None
+        # The arrays to make mutable at the first write; None after it.
         self.unwritten: list[weakref.ref[Tracer]] | None = []
-        # For each address, when it was last written to.
+        # For each address, the time of the last write there.
         self.written: Any = None
-        # When it was made, and last settled; what it was before that, for parts that began before and run again.
+        # The times when the memory was made and last settled, and its state before that for parts that run again.
         self.made = self.settled = next(clock)
         self.history: Any = None
+        # Whether the fields are those of an earlier time, shared with the state to restore: a write copies them first.
         self.rewound = False
-        # Writes since then, with what they wrote over.
+        # The writes since the memory was last settled, with what they overwrote.
         self.log: list[Write] = []
+        # Whether somebody else refers to the base: a write goes to a copy of it.
         self.borrowed = False
-        # The memory of a plain array that it stands for.
+        # The `effgrad.arrays.written.Memory` of the plain array whose elements are here, if there is one.
         self.raw: Any = None
 
     def locate(self, path: Path) -> Value:
-        """The addresses of what `path` selects."""
+        """The addresses of the elements that `path` selects."""
         if self.addresses is None:
             addresses = np.arange(size_of(self.base)).reshape(shape_of(self.base))
-            if not contiguous(self.base):  # what is a view depends on the order in memory
+            if not contiguous(self.base):  # NumPy's choice between a view and a copy depends on the memory order
                 addresses, laid = np.empty_like(outline(self.base), int), addresses
                 addresses[...] = laid
             self.addresses = addresses
@@ -81,16 +84,16 @@ class Storage:
         return addresses
 
     def note(self, view: Tracer) -> None:
-        """Remember an array of this memory, to be told of the first write."""
+        """Remember an array of this memory, which becomes mutable at the first write."""
         if self.unwritten is None:
             view.become_mutable()
             return
         self.unwritten.append(weakref.ref(view))
-        if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, forget those that are gone
+        if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, drop the references that died
             self.unwritten = [ref for ref in self.unwritten if ref() is not None]
 
     def second_runs(self, parts: tuple[Part, ...]) -> list[Part]:
-        """Those of the parts that run for the second time, and before which the memory was there."""
+        """Return the parts that are reruns and began after the memory was made."""
         return [part for part in parts if part.again is not None and part not in self.parts and self.made < part.begun]
 
     def state(self) -> dict[str, Value]:
@@ -103,7 +106,7 @@ class Storage:
         self.version = next(clock)
 
     def rewind(self, time: int) -> None:
-        """Be as at a time."""
+        """Undo all writes after a time."""
         while self.history is not None and self.settled > time:
             self.base, self.writes, self.writer, self.element, self.log, self.settled, self.history = self.history
         first = bisect.bisect(self.log, time, key=operator.itemgetter(0))
@@ -122,7 +125,7 @@ class Storage:
         self.rewound = self.borrowed = True
 
     def _note(self, addresses: Value, plainly: bool) -> None:
-        """Keep what a write writes over, if a part has begun since that was written."""
+        """Log what a write overwrites, if a part that may run again has begun since that was written."""
         if not Part.first or self.written is not None and np.all(self.written[addresses] > Part.latest):
             return
         before: Value = -1, 0
@@ -162,7 +165,7 @@ class Storage:
         self.base.reshape(-1)[addresses] = value
 
     def _append(self, addresses: Value, value: Value) -> None:
-        """Write to the log of writes."""
+        """Add a write to the list of writes."""
         if self.writer is None:
             self.writer = np.full(self.addresses.size, -1)
             self.element = np.zeros(self.addresses.size, int)
@@ -171,12 +174,12 @@ class Storage:
         self.writer[addresses] = len(self.writes) - 1
 
     def settle(self) -> Value:
-        """The whole value; the log of writes is empty afterwards."""
+        """Return the value of the whole memory, which becomes the base; the list of writes is empty afterwards."""
         if self.writes:
             if self.log or self.settled < Part.latest:
                 before = (self.base, self.writes, self.writer, self.element, self.log, self.settled, self.history)
                 self.settled, self.history = next(clock), before
-            # It may be a number that was written everywhere, spread, or what `history` keeps: a write goes to a copy.
+            # The base may be a number broadcast over the memory, or be kept by `history`. So a write goes to a copy.
             self.base, self.borrowed = self.read(self.addresses), True
             self.writes, self.writer, self.element, self.log = [], None, None, []
         return self.base
@@ -210,7 +213,7 @@ class Storage:
         return self._of_several(writers.ravel(), elements.ravel(), addresses)
 
     def _of_several(self, writers: Value, elements: Value, addresses: Value) -> Value:
-        """The values at some addresses that several writes went to."""
+        """Return the values at addresses whose elements come from several writes."""
         order = np.argsort(writers, kind="stable")
         chosen, starts = np.unique(writers[order], return_index=True)
         places = np.split(order, starts[1:])
@@ -221,10 +224,10 @@ class Storage:
         return operations.overwrite(start, *values, places=tuple(kept))
 
     def settles(self, writers: Value, parts: object) -> bool:
-        """Whether a read settles all writes: one of many writers in a memory that is not much larger.
+        """Whether a read settles all writes: if it reads many writes and the memory is not much larger than they are.
 
-        A read of one write costs some ten microseconds, as much as thousands of elements. So the settled elements are
-        paid for by the writes that are gone afterwards, and filling an array and reading it takes linear time.
+        To read from one write costs some ten microseconds, as much as thousands of elements. Settling costs time for
+        each element but removes the writes, so the two balance, and filling an array and reading it takes linear time.
         """
         size, count = self.addresses.size, len(self.writes)
         if parts or count < MANY or size > ELEMENTS * count:
@@ -240,17 +243,17 @@ class Storage:
     def _cast(self, value: Value) -> Value:
         if isinstance(value, Tracer):
             kind = plain(value)
-            # A Python float in an array of doubles stays one: its operations are faster.
+            # A Python float in an array of doubles stays a Python float, whose operations are faster.
             return value if np.result_type(kind) == self.dtype else value.astype(self.dtype)
         return np.asarray(value, self.dtype)[()]
 
 
 def laid_as(value: Value, memory: Value) -> Value:
-    """A value with its elements in the order in which they lie in memory: sums go by it."""
+    """Return a value with its elements in the memory order of the array `memory`, on which NumPy's sums depend."""
     laid: Any = outline(value)
     if memory.flags.c_contiguous and laid.flags.c_contiguous:
         return value
-    if 0 in _steps(memory):  # an element stands for several
+    if 0 in _steps(memory):  # a broadcast axis
         first = tuple([slice(0, 1) if step == 0 else slice(None) for step in memory.strides])
         return np.broadcast_to(laid_as(getitem(value, index=first), memory[first]), memory.shape)
     back = tuple([slice(None, None, -1) if step < 0 else slice(None) for step in memory.strides])
@@ -265,7 +268,7 @@ def laid_as(value: Value, memory: Value) -> Value:
 
 
 def _steps(array: Value) -> list[int]:
-    """The strides along axes that have more than one element."""
+    """The strides of an array along axes that have more than one element."""
     return [step for step, n in zip(array.strides, array.shape, strict=True) if n > 1]
 
 
@@ -278,10 +281,10 @@ def flat(value: Value) -> Value:
 
 
 def _elements(value: Value, elements: Value, shape: Shape) -> Value:
-    """Some elements of a written value, by their number in the region that it was written to."""
+    """Return elements of a written value, given by their index in the region that it was written to."""
     size = size_of(value)
     if size == 1:
-        if isinstance(plain(value), np.ndarray):  # the element, and no array that could be written to
+        if isinstance(plain(value), np.ndarray):  # take the number out of an array that could be written to
             value = getitem(value, index=(0,) * ndim_of(value))
         return value if shape == () else np.broadcast_to(value, shape)
     if np.size(elements) == size and np.array_equal(np.ravel(elements), np.arange(size)):
@@ -290,7 +293,10 @@ def _elements(value: Value, elements: Value, shape: Shape) -> Value:
 
 
 class Half:
-    """The step to the real or imaginary parts of complex elements, whose addresses are those of the elements."""
+    """A step of a path that selects the real or imaginary parts of complex elements; it keeps their addresses.
+
+    `take` reads the part of a value, and `combine` returns the complex elements after a write to the part.
+    """
 
     def __init__(self, take: Value, combine: Function) -> None:
         self.take, self.combine = take, combine
@@ -300,9 +306,9 @@ class Half:
 
 
 class Handle:
-    """An array's link to its memory: the storage, the way to its elements, and when it was last read.
+    """An array's link to its memory: the storage, the path to its elements, and the version that it last read.
 
-    With a `half` it sees the real or imaginary parts of the elements alone.
+    With a `half` the array is a view of only the real or only the imaginary parts of the elements.
     """
 
     __slots__ = ("storage", "path", "addresses", "version", "half")
@@ -319,7 +325,7 @@ class Handle:
         return dtype if self.half is None else np.empty(0, dtype).real.dtype
 
     def elements(self, addresses: Value) -> Value:
-        """The values at some addresses, as the handle sees them."""
+        """The values at some addresses, or their real or imaginary parts if the handle has a `half`."""
         value = self.storage.read(addresses)
         return value if self.half is None else self.half(value)
 
@@ -337,23 +343,23 @@ class Handle:
         return self.addresses
 
     def outline(self) -> Value:
-        """An array of the handle's shape: the addresses, unless nobody has needed them yet."""
+        """A plain array of the handle's shape and memory order: the addresses, or the base if they are not needed."""
         return self.located() if self.path or self.addresses is not None else plain(self.storage.base)
 
     def shared(self, value: Value) -> Value:
-        """The plain value, for somebody who keeps it: the next write goes to a copy of the memory."""
+        """Return the plain value for a recording to keep; the next write goes to a copy of the memory."""
         self.storage.borrowed = True
         return value
 
     def exposed(self, value: Value) -> Value:
-        """The plain value, for code that could write to it: it must not reach memory that is shared."""
+        """Return the plain value for code that could write to it. It is read-only if a recording keeps the memory."""
         if self.storage.borrowed:
             value = value.view()
             value.flags.writeable = False
         return value
 
     def read(self) -> Value:
-        """The value now."""
+        """Return the array's current value."""
         addresses, storage = self.located(), self.storage
         passing = [part for part in PARTS.get() if part not in storage.parts]
         for part in passing:

@@ -1,10 +1,10 @@
-"""Arrays of other libraries: a program over tensors of PyTorch, JAX or CuPy runs there, and so do its derivatives.
+"""Arrays of other libraries: a program over arrays of PyTorch, JAX or CuPy runs in that library, derivatives included.
 
-`Library` is evaluation over one array namespace and device: the outermost handler of `Smooth`, below every derivative
-and always there, as NumPy is for plain arrays. Its values, `LibraryArray`, stand for plain arrays: rules stop at them
-(`plain`). The rows of primitives say what operations mean there, and one table what NumPy's functions do that rules and
-programs ask of them (`effgrad.functions.counterparts`). What has no entry raises `NoCounterpart`; nothing becomes a
-NumPy array on the way. Dtypes are NumPy's, by name, and promotion is NumPy's too.
+A `Library` evaluates operations over one array namespace and device. It acts as the outermost handler of `Smooth`,
+below every derivative, as NumPy does for plain arrays. Its values, `LibraryArray`, count as plain values: `plain`
+returns them. The counterpart of an operation is in the primitive's row, and those of NumPy's other functions are in
+one table (`effgrad.functions.counterparts`). An operation without a counterpart raises `NoCounterpart`; no array is
+converted to NumPy on the way. Dtypes have NumPy's names and follow NumPy's promotion.
 """
 
 import importlib
@@ -35,7 +35,7 @@ from effgrad.arrays.value import (
 from effgrad.errors import Detached, EffgradError, NoCounterpart
 from effgrad.vocabulary import DTypeLike, Function, Namespace, Option, Params, Shape, Tree, Value
 
-# The numbers that take the dtype of the arrays they meet: NumPy's own scalars of these types too.
+# Numbers that adopt the dtype of the arrays they meet. NumPy's float64 and complex128 are instances too.
 WEAK = float | complex
 
 
@@ -43,13 +43,14 @@ class Library(Evaluation, Places):
     """Evaluation over the arrays of one library on one device."""
 
     holder = LibraryArray
-    # Whether its arrays are graphs, whose numbers nobody may ask for while a derivative runs.
+    # Whether its arrays are graphs that are not computed while a derivative runs, so that no number can be read.
     lazy = False
+    # The name of the namespace that a subclass is for.
     of = ""
 
     def __init__(self, namespace: Namespace, device: object) -> None:
         self.xp, self.device = namespace, device
-        # What NumPy's functions mean over the library; an operation has its counterpart in its row.
+        # The counterparts of NumPy's functions; a primitive has its counterpart in its own row.
         self.functions: Mapping[Value, Value] = operations.counterparts()
         self.dtypes: dict[Value, Value] = {}
         self.name = namespace.__name__.removeprefix("array_api_compat.")
@@ -60,7 +61,7 @@ class Library(Evaluation, Places):
     def apply(self, primitive: Any, *args: Value, **params: Option) -> Value:
         counterpart = getattr(primitive, "counterpart", None)
         if counterpart is None:
-            if type(primitive).__call__ is not perform:  # a call of a fused function, which is a program
+            if type(primitive).__call__ is not perform:  # a fused function, which calls other operations
                 return primitive(*args, **params)
             raise self.no_counterpart(primitive)
         if counterpart is BY_NUMPY:
@@ -68,7 +69,7 @@ class Library(Evaluation, Places):
         return self.performed(counterpart, [plain(a) for a in args], params)
 
     def evaluated(self, function: Function, *args: Value, **kwargs: Option) -> Value:
-        """A function with no derivative, or of arguments that no derivative looks at."""
+        """Apply a function that has no derivative, or whose arguments are under none."""
         counterpart = self.functions.get(function)
         if counterpart is not None:
             return self.performed(counterpart, plain_tree(args), kwargs)
@@ -76,12 +77,12 @@ class Library(Evaluation, Places):
             raise self.no_counterpart(function)
         token = self.by_rule(getattr(function, "__code__", function))
         try:
-            return function(*args, **kwargs)  # one of ours, written in NumPy's words
+            return function(*args, **kwargs)  # effgrad's own function, which calls NumPy's
         finally:
             _running.reset(token)
 
     def performed(self, counterpart: Value, args: Sequence[Value], params: Params) -> Value:
-        """Return the result of a counterpart of plain arguments, as values of the library."""
+        """Return the result of a counterpart for plain arguments, as values of the library."""
         values, numbers = [], False
         for a in args:
             if owned_by(a, self):
@@ -98,12 +99,12 @@ class Library(Evaluation, Places):
             return result
         if numbers or getattr(values[0], "dtype", None) is not result.primal.dtype:
             if not any(map(_has_precision, args)) and result.dtype.kind in "fc":
-                # As the number 0.5 has no precision of its own, what is made of truth values and such numbers has none.
+                # Python's 0.5 adopts the precision of arrays, and so must results made of it and of truth values.
                 result.shadow = NUMBERS
         return result
 
     def _settled(self, args: Sequence[Value], values: list[Value]) -> list[Value]:
-        """Arguments, of which those that have no precision of their own take that of the others."""
+        """Return the arguments, with those marked NUMBERS cast to the precision of those that have one."""
         others = [a.dtype for a in args if _has_precision(a)]
         if not others:
             return values
@@ -116,7 +117,7 @@ class Library(Evaluation, Places):
         ]
 
     def constant(self, value: Value) -> Value:
-        """A value as a constant of a recording: a user's array may be written to before it is read again."""
+        """Return a value for a recording to keep: a copy of the user's array, which the program may write to."""
         value = plain(value)
         return value.copy() if value.shadow is BORROWED else value
 
@@ -135,29 +136,29 @@ class Library(Evaluation, Places):
         return tuple(tensor.shape)
 
     def number(self, tensor: Value) -> Value:
-        """An array that Python asks for a number."""
+        """Return an array in a form that Python converts to a number."""
         return tensor
 
     def taken(self, tensor: Value) -> LibraryArray:
-        """A user's array as a value."""
+        """Wrap a user's array."""
         return LibraryArray(self, tensor, None if self.immutable else BORROWED)
 
     def numpy(self, tensor: Value) -> Value:
-        """An array of the library as one of NumPy's, which somebody asked for."""
+        """Convert an array of the library to NumPy's, where that is explicitly asked for."""
         return np.from_dlpack(tensor, device="cpu")
 
     def beside(self, direction: Value, value: Value) -> Value:
-        """A tangent or cotangent as an array of the library; a number takes the dtype of its value."""
+        """Return a tangent or cotangent of `value` as an array of the library; a number adopts the dtype of `value`."""
         if isinstance(direction, Tracer):
             return direction
         dtype = np.result_type(value.dtype, direction) if isinstance(direction, int | WEAK) else None
         return self.result(self.array(direction, dtype))
 
     def like(self, derivative: Value, value: Value, given: set[int] | None = None) -> Value:
-        """A derivative in the shape and dtype of the value that it belongs to, in memory of its own.
+        """Return a derivative in the shape and dtype of its value, in memory of its own; None stands for zero.
 
-        `given` are the addresses of memory given out already, where no record keeps any: other memory that PyTorch's
-        tensor has for itself is not copied.
+        `given` are the addresses of the memory of results returned so far, or None if a recording may keep arrays. If
+        it is given, a PyTorch tensor that fills its storage and is not among the results is returned without a copy.
         """
         if derivative is None:
             return self.result(self.xp.zeros(value.shape, dtype=value.primal.dtype, device=self.device))
@@ -174,7 +175,7 @@ class Library(Evaluation, Places):
         return self.result(self.copied(self.xp.broadcast_to(derivative, value.shape)))
 
     def argument(self, value: Value) -> Value:
-        """An argument as the library's function takes it; plain arrays are for it to convert."""
+        """Return the library's array of an argument, or the argument if it is plain; the counterpart converts that."""
         value = plain(value)
         if type(value) is not LibraryArray:
             return value
@@ -189,22 +190,22 @@ class Library(Evaluation, Places):
         return LibraryArray(self, value, None) if foreign(type(value)) else value
 
     def held(self, value: Value) -> Value:
-        """A plain array or number as an array of the library."""
+        """Convert a plain array or number to a value of the library."""
         return value if type(value) is LibraryArray else LibraryArray(self, self.array(value), None)
 
     def array(self, value: Value, dtype: DTypeLike = None) -> Value:
-        """A value as an array of the library, of a NumPy dtype."""
+        """Return a value as an array of the library, in a NumPy dtype."""
         if of_another_library(value):
             same = dtype is None or numpy_dtype(value.dtype) == dtype
             return value if same else self.xp.astype(value, self.dtype(dtype))
-        value = np.array(value, dtype)  # a copy: the array may be written to, or locked
+        value = np.array(value, dtype)  # a copy, since the array may be written to later, or be read-only
         return self.xp.asarray(value if value.ndim else value.item(), dtype=self.dtype(value.dtype), device=self.device)
 
     def dtype(self, dtype: DTypeLike) -> Value:
         """The library's dtype for one of NumPy's."""
         found = self.dtypes.get(dtype)
         if found is None:
-            if self.name == "jax.numpy":  # which has no numbers of 64 bits unless it is told to
+            if self.name == "jax.numpy":  # which has 64-bit dtypes only if configured for them
                 return importlib.import_module("jax").dtypes.canonicalize_dtype(dtype)
             found = self.dtypes[dtype] = getattr(self.xp, np.dtype(dtype).name, None)
             if found is None:
@@ -212,7 +213,7 @@ class Library(Evaluation, Places):
         return found
 
     def promoted(self, *values: Value, floating: bool = False) -> list[Value]:
-        """Values as arrays of the dtype that NumPy gives them together; with `floating`, not of integers."""
+        """Return values as arrays of their common NumPy dtype, which is floating-point or complex if `floating`."""
         kinds = [_kind(value) for value in values]
         dtype = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], np.dtype) else np.result_type(*kinds)
         if floating and dtype.kind not in "fc":
@@ -220,19 +221,19 @@ class Library(Evaluation, Places):
         return [self.array(value, dtype) for value in values]
 
     def running(self) -> str | None:
-        """The name of the function that the program has called, if one is computed by its rule now."""
+        """The name of the function that the program has called, if a rule computes it now."""
         running = _running.get()
         return f"numpy.{_name_of(running[0][0])}" if running else None
 
     def by_rule(self, function: Function, method: str = "") -> Value:
-        """Note that a function is computed by its rule, which must not ask for the same of plain values."""
+        """Record that a rule computes a function. It is an error if the rule calls that function with plain values."""
         running = _running.get()
         if (function, method) in running:
             raise self.no_counterpart(function)
         return _running.set((*running, (function, method)))
 
     def finish(self, token: Value) -> None:
-        """Note that the rule has ended."""
+        """Record that the rule has ended."""
         _running.reset(token)
 
     def no_counterpart(self, operation: object) -> NoCounterpart:
@@ -243,7 +244,7 @@ class Library(Evaluation, Places):
 
 
 def _name_of(operation: object) -> str:
-    if isinstance(operation, CodeType):  # one of ours, in the rule of a function
+    if isinstance(operation, CodeType):  # a function inside effgrad's rule for the named function
         return operation.co_qualname.partition(".")[0].strip("_")
     return str(getattr(operation, "name", None) or getattr(operation, "__name__", operation))
 
@@ -255,14 +256,14 @@ def _special_functions(namespace: Namespace) -> Value:
     return importlib.import_module(modules[name]) if name in modules else None
 
 
-# The functions that are computed by their rules now.
+# The functions that rules compute now, with the methods of ufuncs, the innermost last.
 _running: ContextVar[tuple[Value, ...]] = ContextVar("effgrad_by_rule", default=())
 # Marks a primitive whose implementation is written with NumPy's functions, which have counterparts themselves.
 BY_NUMPY: Any = object()
 
 
 def _kind(value: Value) -> Value:
-    """Return what a value contributes to the dtype of a result: its own dtype, or a number of Python's."""
+    """Return what a value contributes to the dtype of a result: its dtype, or a Python number of its class."""
     if isinstance(value, WEAK):
         return 1.0 if isinstance(value, float) else 1j
     if isinstance(value, int | np.integer):
@@ -271,7 +272,7 @@ def _kind(value: Value) -> Value:
 
 
 def _has_precision(value: Value) -> bool:
-    """Whether a value has a dtype of floating point that results must have too."""
+    """Whether a value has a floating-point precision that results must have too, unlike Python's numbers."""
     if type(value) is LibraryArray:
         return value.shadow is not NUMBERS and value.dtype.kind in "fc"
     return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc" and not isinstance(value, WEAK)
@@ -292,7 +293,7 @@ _libraries: dict[Value, Library] = {}
 
 
 def taken(value: Value) -> Value:
-    """An array of another library as a value that programs and rules take, a table without its labels, or as it is."""
+    """Wrap an array of another library as a `LibraryArray`, strip a traced table of its labels, or return the value."""
     if type(value) in PLAIN_TYPES or isinstance(value, Tracer):
         return value
     if not of_another_library(value):
@@ -326,7 +327,7 @@ def _library(value: Value) -> Library | None:
 
 
 def _without_graph(tensor: Value) -> Value:
-    """A tensor of PyTorch that is part of its graph, which ends here: it must be said so."""
+    """Return a tensor detached from PyTorch's graph, or raise an error if PyTorch records that graph now."""
     import torch
 
     if torch.is_grad_enabled():
@@ -338,7 +339,7 @@ def _without_graph(tensor: Value) -> Value:
 
 
 def given_back(value: Value) -> Value:
-    """An array as its library knows it."""
+    """Return the array of a `LibraryArray`; return other values unchanged."""
     return value.primal if type(value) is LibraryArray else value
 
 

@@ -1,6 +1,6 @@
 """The operators, attributes and methods of NumPy's arrays, for traced values.
 
-An operator is the ufunc that NumPy has for it, and a method the function of its name: neither has a rule of its own.
+An operator applies NumPy's ufunc for it, and a method NumPy's function of the same name. So neither needs a rule.
 """
 
 import decimal
@@ -36,7 +36,7 @@ from effgrad.vocabulary import Axes, DTypeLike, Function, Index, Option, Tree, V
 
 
 def decides(other: Value) -> bool:
-    """Whether an operand on the right says what an operator does, as NumPy asks: a sparse matrix, a unit, xarray's."""
+    """Whether NumPy would leave an operator to its right operand: a sparse matrix, a quantity with units, a table."""
     kind = type(other)
     if labelled(other):
         return not of_pandas(other)
@@ -46,9 +46,9 @@ def decides(other: Value) -> bool:
 
 
 def answers(value: Tracer, other: object) -> bool:
-    """Whether a traced value on the left says what an operator does: of numbers, arrays, and what hands one over.
+    """Whether a traced value computes an operator with `other` on the right: a number, an array, or its like.
 
-    A value of another class of numbers (`effgrad.spec`) takes those of its class.
+    A traced value of another number class (`effgrad.spec`) also computes with numbers of that class.
     """
     kind = type(other)
     if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind in (list, tuple, Flat):
@@ -77,7 +77,7 @@ def declined(value: Tracer, other: object, ufunc: np.ufunc) -> object:
 
 def _binary(ufunc: np.ufunc) -> Value:
     def forward(self: Tracer, other: Value) -> Value:
-        # The common case of `perform`, without its search: numbers, or two values of one running activation.
+        # A shortcut past the search of `perform` in the common case: a number, or two values of one live activation.
         owner = self.owner
         if not isinstance(other, Tracer) and type(other) not in PLAIN_TYPES:
             if not answers(self, other):
@@ -112,7 +112,7 @@ def _comparison(compare: Value) -> Function:
 
 
 def _method(function: Any) -> Function:
-    """Return a method that is NumPy's function of that name; libraries of units look at what it is called."""
+    """Return a method that calls a function of NumPy and has its name, which libraries of units look at."""
 
     def method(self: Tracer, *args: Value, **kwargs: Option) -> Value:
         return function(self, *args, **kwargs)
@@ -169,7 +169,7 @@ class ArrayMethods(Protocols):
         return bool(np.any(plain(self) == plain(value)))
 
     def copy(self, order: Value = "C") -> "Tracer":
-        """A copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
+        """Return a copy, as `numpy.ndarray.copy`. The memory order matters to functions that depend on it."""
         if order not in ("C", "F", "A", "K"):
             np.empty(0).copy(order)  # NumPy's error, if it has one
             order = str(order).upper()
@@ -179,7 +179,7 @@ class ArrayMethods(Protocols):
         laid: Any = outline(result)
         if order == "A":
             order = order_of(laid)
-        # A copy in any order has the axes in theirs, but goes forward, and each of its elements is one of its own.
+        # Order "K" keeps the order of the axes, but makes strides positive and expands broadcast axes.
         there = laid.flags.f_contiguous if order == "F" else order == "K" and is_dense(laid)
         return result if there or isinstance(example(result), Tracer) else operations.laid_out(result, order=order)
 
@@ -245,7 +245,7 @@ class ArrayMethods(Protocols):
                 "an array was cast to records, and would lose its derivative: make the array with np.zeros(n, dtype), "
                 "and write each field"
             )
-        # Rounded to integers, or to whether it is zero, a value is constant almost everywhere.
+        # A cast to integers or booleans is constant almost everywhere, so it is applied to the plain value.
         return in_order(operations.astype(self if dtype.kind in "fcO" else plain(self), dtype=dtype), order)
 
     def conjugate(self) -> Value:
@@ -278,7 +278,7 @@ class ArrayMethods(Protocols):
 
 
 class Flat:
-    """`array.flat`: the elements in C order, to read, to write and to go through."""
+    """The iterator `array.flat`: the elements in C order, which can be indexed and written to."""
 
     def __init__(self, array: Value) -> None:
         self.array, self.index = array, 0
@@ -318,7 +318,7 @@ class Flat:
 
 
 def _with_elements(tree: Tree) -> Value:
-    """Arguments, with the elements in the place of each `array.flat`."""
+    """Return arguments with each `array.flat` replaced by an array of its elements."""
     if type(tree) in (list, tuple):
         return type(tree)(map(_with_elements, tree))
     if type(tree) is dict:

@@ -1,8 +1,8 @@
-"""Parts of a program that run again, checkpoints, and the memory that they read and write.
+"""Checkpoints, the parts of a program that run again, and the memory that they read and write.
 
-A second run sees arrays as they were for the first: each memory (`effgrad.arrays.memory.Storage`) keeps what later
-writes write over, and is wound back until the run ends. What a part has written to arrays from before are results of
-it, like what it returns.
+A rerun must see arrays as they were in the first run. So each memory (`effgrad.arrays.memory.Storage`) logs the
+elements that later writes overwrite, and is rewound until the rerun ends. A part may write to arrays that were made
+before it began; the elements written are results of the part, like its return value.
 """
 
 import itertools
@@ -17,12 +17,14 @@ clock = itertools.count(1)
 
 
 class Part:
-    """A run of a part of the program whose record is not kept: a checkpoint's first run, or `again` its second.
+    """One run of a checkpointed part of the program: its first run, or a rerun of the first run `again`.
 
-    What it reads of arrays from before is not kept by them either. A second run sees these arrays as they were when the
-    first began, and those inside it, which run again when it has ended, as they were in it.
+    At its end, arrays made before the part drop the values that they have cached in it. A rerun sees these arrays as
+    they were when the first run began. A nested checkpoint that reruns after this rerun has ended sees them as they
+    were in it.
     """
 
+    # When the newest part began.
     latest = 0
     # The first runs of checkpoints that may run again.
     first: LivingSet["Part"] = LivingSet()
@@ -33,20 +35,21 @@ class Part:
         if again is None:
             Part.first.add(self)
         self.read: list[Value] = []
-        # Arrays from before as they were when it came to them, and as it left them.
+        # The states of older memories before this rerun rewound them, and their states at its end.
         self.rewound: dict[Value, Value] = {}
         self.left: dict[Value, Value] = {}
-        # The arrays from before that it has written to, with the addresses of each write.
+        # The older memories that the part has written to, with the addresses of each write.
         self.touched: dict[Value, list[Value]] = {}
 
     def written(self) -> list[Value]:
-        """The elements of arrays from before that it has written, one vector of each array, which takes their place.
+        """Return the elements that the part has written in older memories, as one vector for each memory.
 
-        All elements of an array whose memory it has made, by the first traced number in it: that may have been read.
+        Each vector is written back in place of the elements. A plain array gets a memory when the first traced number
+        is written to it. If the part made the memory, the vector has all its elements, since any may have been read.
         """
         found = []
         for storage, places in [*self.touched.items()]:
-            if storage.raw is None or storage.raw.owner() is not None:  # else nobody has it any more
+            if storage.raw is None or storage.raw.owner() is not None:  # else the program has dropped the array
                 places = [storage.addresses] if storage.made > (self.again or self).begun else places
                 addresses = np.unique(np.concatenate([*map(np.ravel, places)]))
                 found.append(storage.read(addresses))
@@ -64,12 +67,12 @@ class Part:
         self.touched.clear()
 
 
-# The parts without a record around, the innermost last. Inside a second run's own checkpoints, it may have ended.
+# The parts that run here, the innermost last. A checkpoint nested in a rerun may run when that rerun has ended.
 PARTS: ContextVar[tuple[Part, ...]] = ContextVar("effgrad_parts", default=())
 
 
 def rewind(storage: Value, parts: tuple[Part, ...]) -> None:
-    """In second runs, let an array from before be as it was for the first, until the innermost ends."""
+    """In reruns, restore an older memory to its state in the first runs, until the innermost running rerun ends."""
     again: list[Part] = storage.second_runs(parts)
     if again:
         innermost = next(part for part in reversed(again) if part.running)

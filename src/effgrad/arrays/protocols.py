@@ -1,7 +1,7 @@
-"""How NumPy, PyTorch, JAX, Dask and Python's own functions reach traced values: their protocols.
+"""The protocols through which NumPy, PyTorch, JAX, Dask and Python's own functions handle traced values.
 
-NumPy asks a value what its functions do with it; the answers are in the tables of rules (`effgrad.arrays.value`). What
-would make a plain number of a traced one is an error that says what to write instead.
+NumPy's functions call `__array_ufunc__` and `__array_function__` of a value, which look up the tables of rules
+(`effgrad.arrays.value`). A conversion of a traced value to a plain number is an error that says what to write instead.
 """
 
 import operator
@@ -37,7 +37,7 @@ from effgrad.errors import Detached, EscapedValue, NoRule, asker, library_asks, 
 from effgrad.nested import leaves, mapped
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Value
 
-# The ufuncs whose primitives are Python's operators, which raise errors where NumPy's numbers become infinite or NaN.
+# The ufuncs whose primitives are Python's operators: these raise errors where NumPy's numbers become infinite or NaN.
 OPERATORS = frozenset((
     np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.mod, np.negative, np.absolute,
 ))  # fmt: skip
@@ -45,7 +45,7 @@ _PYTHONS_NUMBERS = frozenset((float, int, complex, bool))
 
 
 class Protocols(Tracer):
-    """A value as the protocols see it."""
+    """A value with the methods that the protocols call."""
 
     __slots__ = ()
     __array_priority__ = 1000.0
@@ -110,11 +110,11 @@ class Protocols(Tracer):
         return np
 
     def __jax_array__(self) -> Value:
-        """Not an array of JAX, so that the operators of one, on the left, leave the operation to ours."""
+        """Return an object of an unknown class, so that a JAX array on the left leaves an operator to this value."""
         return NotJax()
 
     def __dask_tokenize__(self) -> Value:
-        """Refuse to be part of a graph of Dask, which would run after the derivative has ended."""
+        """Raise an error, since a Dask graph with this value would run after the derivative has ended."""
         raise Detached(
             "a traced value was about to become part of a Dask graph, where no derivative reaches it: write the "
             "operation with NumPy's functions or operators (np.sum(x * w)), not with those of dask.array or delayed"
@@ -132,7 +132,7 @@ class Protocols(Tracer):
     def __index__(self) -> int:
         name = asker()
         if name is None or name.startswith("numpy."):
-            return operator.index(plain(self))  # for a float, Python's own error
+            return operator.index(plain(self))  # raises Python's own error for a float
         return operator.index(_released(self, "an index"))
 
     def __complex__(self) -> complex:
@@ -147,7 +147,7 @@ class Protocols(Tracer):
     def __iter__(self) -> Value:
         return (self[i] for i in range(len(self)))
 
-    # Rounded numbers are constants.
+    # Rounded numbers are locally constant, so they are plain.
     def __round__(self, digits: int | None = None) -> Value:
         return round(plain(self), digits)
 
@@ -177,11 +177,11 @@ class Protocols(Tracer):
 
 
 class NotJax:
-    """The answer to JAX's question for one of its arrays: a class that JAX does not know."""
+    """The class of the object that `__jax_array__` returns, which JAX does not know."""
 
 
 def _released(value: Value, what: str) -> Value:
-    """The plain value of an array that no derivative depends on; an error for a traced value."""
+    """Return the plain value of an array without traced values; raise an error for a traced value."""
     if depends(value):
         _check_alive(value)
         name = library_asks()
@@ -200,13 +200,13 @@ def _check_alive(value: Value) -> None:
 
 
 def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> Value:
-    """The result of a rule, its elements in the order in memory that NumPy gives them.
+    """Return the result of a rule in the memory order that NumPy gives it.
 
-    NumPy is asked with plain values where the order can be another than the usual one: of results or arguments that are
-    not contiguous, and where an order is named. A view has the order of its memory.
+    NumPy's function is called with plain values if the order may differ from C order: if a result or an argument is not
+    contiguous, or if the call has the option `order`. A view keeps the order of its memory.
     """
     parts = _arrays(result)
-    if not parts:  # most results, for which the rest would take two microseconds
+    if not parts:  # most results leave here; the rest takes two microseconds
         return result
     usual = "order" not in kwargs and all(map(contiguous, parts))
     if function in VIEWING or (usual and all(contiguous(a) for a in args if isinstance(a, Tracer))):
@@ -219,7 +219,7 @@ def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], 
 
 
 def _arrays(result: Value) -> list[Tracer]:
-    """The results, if one of them has several axes."""
+    """Return the traced results if one of them has several axes, else an empty list."""
     if isinstance(result, Tracer):
         return [result] if result.ndim > 1 else []
     if type(result) not in (tuple, list) or hasattr(result, "_fields"):
@@ -251,14 +251,14 @@ def no_rule(function: Function) -> NoRule:
 
 
 def _as_numpys(inputs: Sequence[Value]) -> Value:
-    """Python's numbers as those of NumPy: where these divide by zero or overflow, they give infinities, no errors."""
+    """Return Python's numbers as NumPy's, which give infinities and no errors on division by zero or overflow."""
     if not all(type(example(x)) in _PYTHONS_NUMBERS for x in inputs):
         return inputs
     return [UFUNCS[np.positive](x) if isinstance(x, Tracer) else x for x in inputs]
 
 
 def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params) -> Value:
-    """The rarer forms: the methods of ufuncs, and `out=`, `where=` and `dtype=`."""
+    """Apply a ufunc in its rarer forms: its methods, and the options `out=`, `where=` and `dtype=`."""
     out = kwargs.pop("out", None)
     target = out[0] if out is not None and len(out) == 1 else out
     if not isinstance(target, Tracer | np.ndarray | tuple | None):
@@ -266,11 +266,12 @@ def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params
     if method == "__call__":
         result = _called_with_options(ufunc, inputs, kwargs, target)
     elif (ufunc, method) in REDUCTIONS:
-        # A ufunc's reduction goes over the first axis unless told otherwise; np.sum's over all.
+        # A ufunc's reduction goes over the first axis by default, and np.sum over all.
         if method in ("reduce", "accumulate") and len(inputs) == 1:
             kwargs.setdefault("axis", 0)
         rule = REDUCTIONS[ufunc, method]
-        if not any(isinstance(x, Tracer) for x in inputs):  # an argument by name is traced, which NumPy's does not see
+        # If only a keyword argument is traced, NumPy's function would not dispatch on it, so its rule is called.
+        if not any(isinstance(x, Tracer) for x in inputs):
             rule, inputs = FUNCTIONS.get(rule, rule), [np.asarray(inputs[0]), *inputs[1:]]
         result = rule(*inputs, **kwargs)
         result = laid_out_as_numpy(result, getattr(ufunc, method), inputs, kwargs)
@@ -281,7 +282,7 @@ def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params
 
 
 def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Params, target: Value) -> Value:
-    """Return the result of a ufunc called with `where=`, `dtype=`, `axis=`, or to be put into a target."""
+    """Return the result of a ufunc called with `where=`, `dtype=` or `axis=`, or with an output `target`."""
     if ufunc not in UFUNCS and ufunc not in CONSTANT:
         raise no_rule(ufunc)
     where = options.pop("where", True)
@@ -297,12 +298,12 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Para
     if options or type(target) is tuple:
         raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(options) or 'several outputs'} has no derivative rule")
     result = mapped(lambda part: in_order(part, order), ufunc(*inputs))
-    # Elsewhere, NumPy leaves what was there; without `out`, whatever the new memory holds.
+    # Where the mask is False, NumPy keeps the elements of `out`; without `out` they are undefined, here zero.
     return result if where is True else np.where(where, result, 0.0 if target is None else target)
 
 
 def _refuse_as_numpy(ufunc: np.ufunc, inputs: Sequence[Value], options: Params) -> None:
-    """Raise NumPy's error where it rejects how a ufunc is called, for elements of the arguments."""
+    """Raise NumPy's error if it rejects the options of a ufunc's call, tried with numbers of the arguments' dtypes."""
     if options and ufunc.signature is None:
         ufunc(*[np.ones((), np.result_type(example(x))) for x in inputs], **options)
     elif options:
@@ -310,7 +311,7 @@ def _refuse_as_numpy(ufunc: np.ufunc, inputs: Sequence[Value], options: Params) 
 
 
 def _written(target: Value, result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> Value:
-    """The array given as `out`, which now holds the result of a call."""
+    """Write the result of a call to the array given as `out`, and return that array."""
     check_out(target, result, function, args, kwargs)
     if not isinstance(target, Tracer):
         raise Detached(

@@ -1,7 +1,7 @@
-"""NumPy as effgrad's own rules call it: the functions that make arrays take traced values and lists of them.
+"""NumPy for effgrad's own rules: functions such as `np.array` also take traced values and lists of them.
 
-NumPy's protocols do not ask traced values there. In a program of the user's the same calls are operations
-(`effgrad.program`); a rule asks for them by its import, `from effgrad.arrays.reach import np`.
+NumPy's protocols do not consult traced values in these functions. In the user's program such calls are operations
+(`effgrad.program`). A rule gets them by the import `from effgrad.arrays.reach import np`.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ __all__ = ["np"]
 
 
 def in_order(value: Value, order: Option) -> Value:
-    """A value whose elements are in an order of memory, "C" or "F": itself or a copy; in any other, itself."""
+    """Return a value in the memory order "C" or "F", copied if necessary; for other orders return it unchanged."""
     if order in (None, "K", "A"):
         return value
-    numpy.empty(0).copy(order)  # NumPy's error for what is no order
+    numpy.empty(0).copy(order)  # raises NumPy's error for an invalid order
     return value if outline(value).flags[order.upper()] else value.copy(order.upper())
 
 
@@ -55,7 +55,7 @@ def as_array(
 
 
 def all_finite(a: Value, dtype: DTypeLike = None, order: Option = None) -> Value:
-    """`np.asarray_chkfinite`, with its error."""
+    """`np.asarray_chkfinite` of a traced array, with NumPy's error."""
     numpy.asarray_chkfinite(example(a))
     return as_array(a, dtype, order)
 
@@ -64,13 +64,13 @@ ORDERS = dict.fromkeys(("C", "C_CONTIGUOUS", "CONTIGUOUS"), "C") | dict.fromkeys
 
 
 def required(a: Value, dtype: DTypeLike = None, requirements: Value = None, *, like: Option = None) -> Value:
-    """`np.require`: what it can ask for beside an order holds of every traced value."""
+    """`np.require` of a traced array, which meets every requirement except a memory order."""
     wanted = [ORDERS[name.upper()] for name in requirements or () if name.upper() in ORDERS]
     return as_array(a, dtype, *wanted[:1])
 
 
 def contiguous(order: str) -> Function:
-    """An array in an order of memory: a copy, where it is not in that order."""
+    """Return the rule of `np.ascontiguousarray` ("C") or `np.asfortranarray` ("F")."""
 
     def rule(a: Value, dtype: DTypeLike = None, *, like: Option = None) -> Value:
         return in_order(array(a, dtype, copy=None, ndmin=1), order)
@@ -92,7 +92,7 @@ RULES: dict[str, Value] = {
 
 
 def when_traced(original: Any, rule: Function) -> Function:
-    """A function that is its rule where a traced value is among the arguments."""
+    """Return a function that calls a rule if an argument is traced, and else the original."""
 
     def dispatch(*args: Value, **kwargs: Option) -> Value:
         if traced_inside(args) or (kwargs and traced_inside(kwargs)):
@@ -108,9 +108,9 @@ def when_traced(original: Any, rule: Function) -> Function:
 
 
 def by_position(function: Function, rule: Function, args: Sequence[Value], kwargs: Params, error: TypeError) -> Value:
-    """Arguments given by the library's names at their places, for a rule that has other names.
+    """Return arguments at the positions of the library's signature, for a rule that has other parameter names.
 
-    Raises `NoRule` for those that the rule does not know, and the error itself if it is not about the arguments.
+    Raises `NoRule` for arguments that the rule does not take, and `error` itself if it is not about the arguments.
     """
     known = inspect.signature(rule)
     try:

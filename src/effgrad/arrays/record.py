@@ -1,9 +1,9 @@
 """Protection of the plain arrays that a recording refers to: later writes must not change the derivative.
 
-A small array is copied, and so is one of another library. Of a large one the recording has a view. The program's writes
-are operations (`effgrad.program`): before one, the view takes a copy of the memory for itself (`preserve`), so an array
-that nobody writes to is never copied, and none is locked. A write that is no operation, by compiled code or after the
-function has returned, is noticed by a checksum when the recording is used.
+Small arrays and arrays of other libraries are copied. For a large array the recording keeps a view. The program's
+writes are operations (`effgrad.program`), and before each one the view gets its own copy of the memory (`preserve`). So
+an array that nobody writes to is never copied, and no array is locked. Writes by compiled code, or after the function
+has returned, are not operations; a checksum detects them when the recording is used.
 """
 
 import functools
@@ -18,7 +18,7 @@ from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.errors import Overwritten
 from effgrad.vocabulary import Array, Value
 
-# A prime, so that moving rows of a matrix changes the sums.
+# The checksum adds rows of this many words. It is prime, so that swapping rows of a matrix changes the sums.
 _COLUMNS = 997
 KEPT = frozenset((np.ndarray, LibraryArray))
 
@@ -32,7 +32,7 @@ class Protected:
         self.copies: dict[int, tuple[Value, Value]] = {}
 
     def keep(self, array: Value) -> Value:
-        """The array as it is now: a copy, or a view that will have a copy before the first write."""
+        """Return the array's current elements: a copy, or a view that gets its own memory before the first write."""
         if type(array) is LibraryArray:
             return self._copy(array)
         if marking:
@@ -51,7 +51,7 @@ class Protected:
         return known[1]
 
     def _copy(self, array: Value) -> Value:
-        """A copy of another library's array: one as long as the array stays the same."""
+        """Return a copy of another library's array. The same copy is returned while the array's elements stay equal."""
         if array.shadow is not BORROWED:
             return array
         known = self.copies.get(id(array.primal))
@@ -60,16 +60,16 @@ class Protected:
         return known[1]
 
     def preserve(self, written: Array) -> None:
-        """Give the views of an array's memory memory of their own, as the program is about to write there."""
+        """Move the recorded views of an array's memory to memory of their own, before the program writes there."""
         for key, (array, view, _) in list(self.arrays.items()):
             if np.may_share_memory(array, written):
-                # NumPy has no other way to give an array, which the tape refers to, other memory.
+                # The tape refers to the view object itself, and NumPy has no other way to move an array's memory.
                 there: Any = view
                 there.__setstate__((1, view.shape, view.dtype, False, view.tobytes()))
                 del self.arrays[key]
 
     def verify(self) -> None:
-        """Raises `Overwritten` if an array is not as it was."""
+        """Raise `Overwritten` if an array has changed since it was recorded."""
         for array, _, checksum in self.arrays.values():
             if not np.array_equal(_checksum(array), checksum):
                 raise Overwritten(
@@ -78,13 +78,13 @@ class Protected:
                 )
 
 
-# The recordings that have views of the program's large arrays. An empty WeakSet takes a microsecond to walk, and each
-# write asks.
+# The recordings that have views of the program's large arrays. Each write walks them; this is not a WeakSet, because
+# to walk an empty one takes a microsecond.
 _records: dict[int, weakref.ref[Protected]] = {}
 
 
 def preserve(array: Array) -> None:
-    """Let recordings keep what is in an array's memory, before the program writes to it."""
+    """Let recordings save the elements of an array's memory before the program writes to it."""
     for ref in tuple(_records.values()):
         record = ref()
         if record is not None:

@@ -1,16 +1,16 @@
-"""A table of rows that modules enter and nobody changes: a fact stands in one place."""
+"""Tables to which modules add rows that nobody changes, so that each fact is stated in one place."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 
 class Registry(dict[Any, Any]):
-    """Rows by what they are about: each is entered once, and stays."""
+    """A table in which each key is entered once and its row never changes."""
 
     __slots__ = ()
 
     def enter(self, rows: Mapping[object, object] | Iterable[object]) -> None:
-        """Enter rows, or keys of which nothing more is said; ValueError where there is a row already."""
+        """Enter rows, or keys alone with the row True; raise ValueError for a key that has a row already."""
         for key, row in (rows if isinstance(rows, Mapping) else dict.fromkeys(rows, True)).items():
             if key in self:
                 raise ValueError(f"there is a row for {key!r} already")

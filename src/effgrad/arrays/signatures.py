@@ -1,4 +1,4 @@
-"""How NumPy's functions may be called: its own error for a call that it rejects, and the array to write to."""
+"""The arguments of NumPy's functions: NumPy's own errors for calls that it rejects, and the argument `out`."""
 
 import functools
 import inspect
@@ -15,7 +15,7 @@ from effgrad.vocabulary import Function, Params, Value
 
 
 def known_options(function: Function, args: Sequence[Value], kwargs: Params) -> Params:
-    """The options of a call that NumPy takes, without its mark of those left out, which its own functions hand on."""
+    """Return the options of a call that NumPy accepts, without `np._NoValue`, its mark of an option left out."""
     kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
     if not all(_is_usual(function, args, *option) for option in kwargs.items()):
         ask_numpy(function, args, kwargs)
@@ -25,7 +25,7 @@ def known_options(function: Function, args: Sequence[Value], kwargs: Params) -> 
 
 
 def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value) -> bool:
-    """Whether an option is one that NumPy is known to take, so that it need not be asked."""
+    """Whether NumPy is known to accept an option, so that it need not be called to find out."""
     if name == "axis":
         ndim = getattr(args[0], "ndim", 0) if args else 0
         known = value is None or type(value) is tuple or type(value) is int and -ndim <= value < ndim
@@ -34,14 +34,14 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
 
 
 def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
-    """Run NumPy on plain numbers, which raises its error for a call that it rejects; on copies, as it may write."""
+    """Call NumPy's function with copies of the plain values, so that it raises its own error if it rejects the call."""
     values, options = (copied(mapped(example, part)) for part in (list(args), kwargs))
     if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in leaves((values, options))):
         with np.errstate(all="ignore"):
             function(*values, **options)
 
 
-# The classes of the values of options; of others NumPy is asked. A text can be one that NumPy does not know.
+# The classes of option values that NumPy accepts; for others it is called. Strings are not here: it may reject one.
 _USUAL: dict[str, Value] = {
     "keepdims": bool, "where": (bool, type(None)), "initial": (int, float, complex, np.generic), "dtype": type,
     "subok": bool, "order": type(None), "casting": type(None), "kind": type(None),
@@ -50,26 +50,26 @@ _USUAL: dict[str, Value] = {
 
 
 def ask_again(function: Function, args: Sequence[Value], kwargs: Params) -> None:
-    """Raise the library's own error for a call that it rejects, unless that would call a function of the user's."""
+    """Raise the library's own error for a call that it rejects. A call with a user's callable is not tried."""
     if not any(callable(leaf) and not isinstance(leaf, type) for leaf in leaves((args, kwargs))):
         ask_numpy(function, args, kwargs)
 
 
 def raise_as_numpy(error: Exception, function: Function, args: Sequence[Value], kwargs: Params) -> NoReturn:
-    """Raise the library's error for a call whose rule has raised another; the rule's, if the library takes the call."""
+    """Raise the library's error for a call whose rule raised `error`, or `error` if the library accepts the call."""
     if not isinstance(error, EffgradError):
         ask_again(function, args, kwargs)
     raise error
 
 
 def check_out(out: Value, result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> None:
-    """Raise NumPy's error for an array to write to that does not take the result of a call."""
+    """Raise NumPy's error for an `out` whose shape does not fit the result of a call."""
     if shape_of(out) != shape_of(result):
         ask_numpy(function, args, {**kwargs, "out": np.empty(shape_of(out), dtype_of(out))})
 
 
 def without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tuple[Value, Value, Value]:
-    """The arguments of a call apart from `out`, which may be given by its place."""
+    """Return the positional arguments and options of a call without `out`, and `out`, which may be positional."""
     if "out" in kwargs:
         return args, {key: value for key, value in kwargs.items() if key != "out"}, kwargs["out"]
     place = place_of_out(function)
@@ -84,7 +84,7 @@ def without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tu
 
 @functools.cache
 def place_of_out(function: Function) -> int | None:
-    """How many arguments come before the array to write to, or None where it is given by name."""
+    """Return the position of the parameter `out`, or None if the function has none."""
     if isinstance(function, np.ufunc):
         return function.nin
     names = _parameters(function)

@@ -1,7 +1,8 @@
-"""Traced values as real arrays: of a class of the program's own (`x.view(cls)`), or seen by other strides.
+"""Traced values as real NumPy arrays: of a subclass of the program's own (`x.view(cls)`), or with other strides.
 
-The array is NumPy's, of memory that holds the traced values (`effgrad.arrays.written`), so the class's constructor,
-`__array_finalize__`, attributes and views are what they are outside. A later write into one is seen by the other.
+The array is NumPy's, over memory that holds the traced values (`effgrad.arrays.written`). So the subclass's
+constructor, `__array_finalize__`, attributes and views work as they do without a derivative. The array and the traced
+value share memory: a later write to one is seen by the other.
 """
 
 
@@ -12,12 +13,12 @@ from effgrad.arrays.value import Tracer, is_lazy, no_subclass, operations
 from effgrad.arrays.written import Memory, enter, running
 from effgrad.vocabulary import Array
 
-# Classes with elements that count for nothing.
+# Subclasses whose masked elements must not contribute.
 REFUSED = (np.ma.MaskedArray,)
 
 
 def view_as(value: Tracer, kind: type) -> Array:
-    """A traced value as an array of a class."""
+    """Return a traced value as an array of a subclass of `np.ndarray`."""
     array = None if issubclass(kind, REFUSED) else real(value)
     if array is None:
         raise no_subclass(kind)
@@ -25,7 +26,7 @@ def view_as(value: Tracer, kind: type) -> Array:
 
 
 def real(value: Tracer) -> Array | None:
-    """A traced value as an array of NumPy's, in memory that both share from now on; None where it can have none."""
+    """Return a NumPy array that shares memory with a traced value from now on, or None if it cannot have one."""
     session = running()
     if session is None or is_lazy(value) or value.dtype.kind not in "fc":
         return None
@@ -41,7 +42,7 @@ def real(value: Tracer) -> Array | None:
 
 
 def _seen(owner: Array, addresses: Array) -> Array:
-    """The view of flat memory that has the elements at some addresses, which basic indices have chosen."""
+    """Return the view of flat memory with the elements at some addresses, which come from basic indices."""
     if not addresses.size:
         return np.empty(addresses.shape, owner.dtype)
     first, size, shape = int(addresses.flat[0]), owner.itemsize, addresses.shape

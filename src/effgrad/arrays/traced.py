@@ -38,7 +38,7 @@ _CLASS: Any = object.__dict__["__class__"]
 
 
 def _current(descriptor: Value) -> Value:
-    """A slot of a mutable array, brought up to date with its memory."""
+    """Return a property for a slot of `Mutable` that reads the array from its memory again if that has changed."""
 
     def get(self: Value) -> Value:
         handle = self.handle
@@ -57,7 +57,7 @@ def _current(descriptor: Value) -> Value:
 
 
 class TracedArray(ArrayMethods):
-    """A value whose elements lie in memory, which views share."""
+    """A value whose elements lie in memory that views share."""
 
     __slots__ = ()
     shape = property(lambda self: shape_of(plain(self)), lambda self, shape: take_shape(self, shape))
@@ -85,7 +85,7 @@ class TracedArray(ArrayMethods):
 
 
 class Traced(TracedArray):
-    """A value under a derivative; `shadow` is the tangent in forward mode, in reverse mode the cell of a cotangent."""
+    """A value under a derivative. `shadow` is its tangent in forward mode, and names its cotangent in reverse mode."""
 
     __slots__ = ()
 
@@ -93,7 +93,7 @@ class Traced(TracedArray):
         primal = self.primal
         return primal.plain() if isinstance(primal, Tracer) else primal
 
-    # A primal answers itself, or is a number of Python's; NumPy's functions take four times as long.
+    # The primal has these attributes unless it is a Python number; NumPy's functions take four times as long.
     shape = property(lambda self: getattr(self.primal, "shape", ()), lambda self, shape: take_shape(self, shape))
     ndim = property(lambda self: getattr(self.primal, "ndim", 0))
     size = property(lambda self: getattr(self.primal, "size", 1))
@@ -105,7 +105,7 @@ class Traced(TracedArray):
 
 
 class Outermost(Evaluation):
-    """Owns arrays made inside a derivative that hold no traced value yet: NumPy evaluates what is done with them."""
+    """The owner of arrays made inside a derivative that hold no traced value yet; NumPy evaluates their operations."""
 
     serial = -2
 
@@ -126,15 +126,15 @@ OUTERMOST = Outermost()
 
 
 def buffer(array: Value) -> Value:
-    """A fresh array as one of ours: code whose writes are not seen can write traced values into it."""
+    """Return a fresh plain array as a `Mutable`: code that effgrad does not rewrite can write traced values to it."""
     result: Value = Mutable(OUTERMOST, array, None)
-    # np.ascontiguousarray would give a number an axis.
+    # Not np.ascontiguousarray, which would give a number an axis.
     Handle(Storage(np.asarray(array, order="C"), PARTS.get())).attach(result)
     return result
 
 
 def as_plain(value: Value) -> Value:
-    """An array that holds no traced value as a plain one, whose operations are faster; anything else as it is."""
+    """Return a `Mutable` without traced values as a plain array, whose operations are faster; others unchanged."""
     return value.owner.constant(value) if type(value) is Mutable and owned_by(value, OUTERMOST) else value
 
 
@@ -171,11 +171,11 @@ class Mutable(TracedArray):
             return result
         value = handle.elements(addresses)
         if np.ndim(addresses):
-            value = value.copy("K")  # of what was written, where all is from one write
+            value = value.copy("K")  # if all elements come from one write, they alias the value written
         return value
 
     def plain(self) -> Value:
-        """Return the plain value that the array holds, or that below the value which an activation keeps."""
+        """Return the plain value below the derivatives that the array holds values of."""
         return plain(self.kept())
 
     def inside(self, form: bool = False) -> Value:
@@ -183,7 +183,7 @@ class Mutable(TracedArray):
         return value.inside(form) if isinstance(value, Tracer) else value
 
     def kept(self) -> Value:
-        """Return the plain value that the array holds, or the value that an activation keeps."""
+        """Return the array's current value: plain, or a new tracer of the activation that owns it."""
         owner, primal, shadow = self.owner, self.primal, self.shadow
         return primal if owner is OUTERMOST else held(owner, primal, shadow)
 
@@ -199,7 +199,7 @@ class Mutable(TracedArray):
 
 
 def _row_places(index: Index) -> Callable[[], Index] | None:
-    """For a row by a number that may differ between the members of a batch: the index that all have, or an error."""
+    """For `a[i]` with a batched integer `i`: return a function giving the index that all members share, or an error."""
     parts = index_parts(index)
     if not any_traced(parts) or not any(hasattr(part, "agreed") for part in parts) or any(map(np.ndim, parts)):
         return None
@@ -209,19 +209,19 @@ def _row_places(index: Index) -> Callable[[], Index] | None:
 
 
 def _listed(index: Index) -> bool:
-    """Whether an index is one list of places that a staged program computes: what it chooses is a copy."""
+    """Whether an index is one staged array of integers. Such an index selects a copy and not a view."""
     if not isinstance(index, Tracer) or staging((index,)) is None:
         return False
     return index.dtype.kind in "iu" and index.ndim > 0
 
 
 def held(owner: Activation, primal: Value, shadow: Shadow) -> Value:
-    """A value of an activation, in the class that its values must have, if it names one."""
+    """Return a value of an activation, in the class that its `holder` names, or else `Traced`."""
     return getattr(owner, "holder", Traced)(owner, primal, shadow)
 
 
 def as_pythons(value: Value) -> Value:
-    """A traced number as a number of Python's, in double precision, which takes the precision of what it meets."""
+    """Return a traced NumPy scalar as a traced Python number, which adopts the precision of the arrays it meets."""
     if not isinstance(value, Tracer):
         return value
     if value.dtype.char in "efF":
@@ -238,31 +238,31 @@ operations.as_pythons = as_pythons
 
 
 def view(result: Value, source: object, step: Function) -> Value:
-    """`result`, which `step` makes of `source`, noted as a view of it where NumPy's result shares its memory."""
+    """Return `result`, which is `step(source)`; if NumPy's result would share memory with `source`, mark it a view."""
     memory: Any = plain(result)
     whole: Value = plain(source)
     if isinstance(source, Tracer) and (addresses := source.addresses()) is not None:
-        # The value of an array that was written to may lie in another order than its memory.
+        # The value of an array that was written to may have another memory order than its storage.
         whole, memory = addresses, step(addresses)
     elif isinstance(memory, Tracer) and memory.by_outline and memory.ndim and not is_lazy(memory):
-        # Of another library's array, or of a batch, what NumPy would share of one array of its shape.
+        # For another library's array or a batch, apply the step to a NumPy array of the shape, and see what is shared.
         whole = outline(whole) if depends(whole) else np.empty(whole.shape, bool)
         memory = step(whole)
     if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
         return alias(result, source, step)
     if type(result) is np.ndarray and isinstance(source, Tracer) and np.may_share_memory(result, plain(source)):
-        return result.copy("K")  # plain numbers in memory of ours
+        return result.copy("K")  # writes to the result must not change the source's primal
     return result
 
 
 def always_view(result: Value, source: object, step: Function) -> Value:
-    """Note a view, as `view` does, of a function whose result shares the memory of every array."""
+    """Mark a view, as `view` does, for a function whose result shares memory with every array."""
     shares = isinstance(plain(source), np.ndarray) and not is_lazy(source)
     return alias(result, source, step) if shares else result
 
 
 def take_shape(array: Value, shape: Shape) -> None:
-    """`array.shape = shape`: the array is from now on what a view of that shape would be."""
+    """Perform `array.shape = shape`: the array becomes what a view of that shape would be."""
     seen: Any = np.reshape(array, shape)
     if not hasattr(seen, "handle") and seen.shape != array.shape:
         raise AttributeError("incompatible shape for in-place modification: use array.reshape(shape), which copies")
@@ -273,7 +273,7 @@ def take_shape(array: Value, shape: Shape) -> None:
 
 
 def memory(array: Tracer) -> Value:
-    """The value of the whole memory of an array, which is read through it from now on; without any, the array."""
+    """Return the value of an array's whole memory and make the array mutable; return an array without any unchanged."""
     handle: Handle | None = getattr(array, "handle", None)
     if handle is None:
         return array
@@ -284,18 +284,18 @@ def memory(array: Tracer) -> Value:
 
 
 def is_written(array: Value) -> bool:
-    """Whether an array, or one that shares its memory, has been written to."""
+    """Whether the memory of an array has been written to."""
     handle: Handle | None = getattr(array, "handle", None)
     return handle is not None and handle.storage.written is not None
 
 
 def alias(result: Value, source: object, step: Callable[[Value], Value]) -> Value:
-    """`result`, noted as a view of `source`; `step` is what made it, and applies to the addresses too."""
+    """Return `result`, marked as a view of `source`; `step` is the function that made it, and maps addresses too."""
     if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
         return result
     handle = handle_of(source)
     half = step if type(step) is Half else handle.half
-    if not isinstance(result, Tracer):  # all that the array holds now is plain
+    if not isinstance(result, Tracer):  # the array holds only plain numbers so far
         view: Any = Mutable(None, None, None)
         Handle(handle.storage, (*handle.path, step), version=-1, half=half).attach(view)
         return view
@@ -314,13 +314,13 @@ def handle_of(array: Value) -> Handle:
 
 
 def _asked(item: Value) -> Value:
-    """A truth value of another library in an index, which NumPy would take for a number."""
+    """Return a scalar boolean tracer in an index as a Python bool, since NumPy would take it for an integer."""
     return bool(item) if isinstance(item, Tracer) and item.dtype.kind == "b" and item.ndim == 0 else item
 
 
 def write(array: Tracer, index: Index, value: Value) -> None:
-    """`array[index] = value`."""
-    if type(array) is not Mutable and is_lazy(array):  # what has memory of its own is not read to be written
+    """Perform `array[index] = value`."""
+    if type(array) is not Mutable and is_lazy(array):  # a graph has no memory: it becomes the graph of a changed copy
         value = np.array(value) if type(value) in (list, tuple) else value
         _replace(array, operations.setitem(array, value, index=as_index(index)))
     else:
@@ -328,7 +328,7 @@ def write(array: Tracer, index: Index, value: Value) -> None:
 
 
 def _write(array: Tracer, index: Index, value: Value) -> None:
-    """`array[index] = value`, in memory that views may share."""
+    """Perform `array[index] = value` in memory that views may share."""
     if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
     if type(value) in (list, tuple):
@@ -343,13 +343,13 @@ def _write(array: Tracer, index: Index, value: Value) -> None:
     if dtype_of(value).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     if type(value) is Mutable or isinstance(plain(value), np.ndarray):
-        # It may be written to later, as a view without axes, too, or be this array itself (`a[...] += b`).
+        # The program may write to the value later (also to an array without axes), or it may be a view of this array.
         value = value.__copy__() if isinstance(value, Tracer) else value.copy("K")
     handle.write(addresses, value)
 
 
 def _written(array: Tracer, index: Index, value: Value) -> Value:
-    """The array after a write to places that a staged program computes; None where Python has to know the places."""
+    """Return the array after a write at a staged index, or None if the write needs the index as plain numbers."""
     if dtype_of(value).kind == "c":
         return None
     whole: Value = array.__copy__() if type(array) is Mutable else array
@@ -361,7 +361,7 @@ def _written(array: Tracer, index: Index, value: Value) -> Value:
 
 
 def _tells_places(index: Index) -> bool:
-    """Whether an index is of computed integers, or one list of computed rows, beside slices and integers."""
+    """Whether an index has tracers of integers, or one array of row numbers, beside plain slices and integers."""
     parts = index_parts(index)
     places = [part for part in parts if isinstance(part, Tracer)]
     if not BASIC.issuperset(type(part) for part in parts if not isinstance(part, Tracer)):
@@ -371,7 +371,7 @@ def _tells_places(index: Index) -> bool:
 
 
 def _where(mask: Value, value: Value, array: Value) -> Value:
-    """The array with a value where a mask is, if the value goes to each place in the same way; else None."""
+    """Return the array with a value where the mask holds, or None if each selected place gets a value of its own."""
     inner = np.ndim(array) - mask.ndim
     if not mask.ndim or len(shape_of(value)) > inner:
         return None
@@ -379,7 +379,7 @@ def _where(mask: Value, value: Value, array: Value) -> Value:
 
 
 def _spread(value: Value, shape: Shape) -> Value:
-    """A value that is written to elements of a shape, in that shape; a number stays one."""
+    """Return a value broadcast to the shape of the elements that it is written to; a number stays a number."""
     given = shape_of(value)
     if given in (shape, ()):
         return value

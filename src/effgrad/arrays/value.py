@@ -29,54 +29,54 @@ class Smooth(Effect):
 
 # The tables that the modules of primitives fill: NumPy ufunc or function -> what to do with traced arguments.
 UFUNCS, FUNCTIONS = Registry(), Registry()
-# Functions whose results no derivative goes through.
+# Functions through whose results no derivative flows.
 CONSTANT = Registry()
-# Functions whose rule is their definition by others: a staged program calls NumPy's where no derivative looks.
+# Functions whose rule composes other functions. A staged program calls NumPy's function where no derivative is taken.
 COMPOSED = Registry()
-# The methods of ufuncs, by pairs of a ufunc and a name.
+# The rules of the methods of ufuncs, by pairs of a ufunc and the method's name.
 REDUCTIONS = Registry()
-# Functions of libraries by their full names: why they have no rule.
+# The reason why a library's function has no rule, by the function's full name.
 REASONS = Registry()
 
 
 class Operations:
-    """The operations that values need and primitives define, which need values: each is assigned once."""
+    """Operations that values use and primitives define. Primitives import values, so each is assigned here once."""
 
     # `getitem(array, index=...)` is `array[index]`, as a new value and not as a view.
     getitem: Function
     # `setitem(array, value, index=...)` is a copy of the array after `array[index] = value`.
     setitem: Function
-    # `scatter_add(*pieces, shape=..., indices=...)` is zeros of a shape, with each piece added at its index.
+    # `scatter_add(*pieces, shape=..., indices=...)` is an array of zeros with each piece added at its index.
     scatter_add: Function
     # `overwrite(base, *values, places=...)` is a copy of a base, with the values written one after another.
     overwrite: Function
-    # `astype(array, dtype=...)` and `laid_out(array, order=...)` are the elements in another dtype, or order in memory.
+    # `astype(array, dtype=...)` and `laid_out(array, order=...)` copy an array to another dtype or memory order.
     astype: Function
     laid_out: Function
-    # `torch_function(function, args, kwargs)` is a function of PyTorch of traced values.
+    # `torch_function(function, args, kwargs)` calls a function of PyTorch with traced values.
     torch_function: Function
-    view_as: Function  # `value.view(kind)` for a class of arrays of the program's
-    adopt: Function  # an array of another library as the value that stands for it
-    as_pythons: Function  # a traced number as one of Python's
-    # `counterparts()` is the table of what operations mean over the arrays of another library.
+    view_as: Function  # `value.view(kind)` for a subclass of `np.ndarray`
+    adopt: Function  # wraps an array of another library in a `LibraryArray`
+    as_pythons: Function  # converts a traced NumPy scalar to a traced Python number
+    # `counterparts()` is the table from NumPy's functions to functions over the arrays of another library.
     counterparts: Callable[[], Mapping[Value, Value]]
 
 
 operations = Operations()
 PLAIN_TYPES = frozenset((float, int, np.ndarray, np.float64))  # the commonest classes of plain arguments
-# Classes of what may hold traced numbers in its memory, and whose operators no program defines.
-LISTS: frozenset[type] = frozenset((list, tuple))  # beside an array, they are arrays
+# Built-in classes whose instances may hold traced numbers, and whose operators a program cannot override.
+LISTS: frozenset[type] = frozenset((list, tuple))  # as an operand of an array, NumPy converts them to arrays
 HOLDERS: frozenset[type] = LISTS.union((np.ndarray, dict, set, range, type(None)))
 
-# The classes that a value passes for.
+# The classes that a tracer may report as its `__class__`.
 NUMERIC = (np.ndarray, np.generic, float, int, complex)
 
 
 class Evaluation:
-    """The owner of values that no derivative looks at: what evaluates operations below every handler of `Smooth`."""
+    """The owner of values outside all derivatives. It evaluates operations below every handler of `Smooth`."""
 
     alive = True
-    # The innermost of several owners, which performs an operation, has the largest; activations count from 0.
+    # The argument's owner with the largest serial is the innermost and performs an operation. Activations start at 0.
     serial = -1
 
     def apply(self, primitive: object, *args: Value, **params: Option) -> Value:
@@ -84,11 +84,11 @@ class Evaluation:
         raise NotImplementedError
 
     def constant(self, value: Value) -> Value:
-        """Return a value for somebody who keeps it, and whom the program's later writes must not reach."""
+        """Return a value that a recording can keep: the program's later writes do not change it."""
         raise NotImplementedError
 
     def released(self, value: Value) -> Value:
-        """Return a value as it is outside of all derivatives."""
+        """Return the form that a value has after all derivatives have ended."""
         raise NotImplementedError
 
     def exposed(self, value: Value) -> Value:
@@ -97,19 +97,19 @@ class Evaluation:
 
 
 class Tracer:
-    """The interface of all values that stand for plain ones: under a derivative, staged, written to, of a library.
+    """The interface of all values that stand for plain ones: differentiated, batched, staged, mutable, of a library.
 
-    `owner` performs the operations on a value, `primal` is what the value stands for in the handlers below, and
-    `shadow` is what the owner keeps with it. To NumPy and to programs a tracer is an array or a number. The rest of
-    effgrad asks it for `shape`, `ndim`, `size`, `dtype`, and by the methods `plain`, `inside`, `addresses`, `beside`
+    `owner` performs the operations on a value, `primal` is the value that it stands for in the handlers below, and
+    `shadow` is the owner's data about it. To NumPy and to programs a tracer is an array or a number. The rest of
+    effgrad uses its `shape`, `ndim`, `size`, `dtype`, and the methods `plain`, `inside`, `addresses`, `beside`
     and `contiguous`.
     """
 
-    # The exact classes of numbers and tracers, whose operators no program defines: each operator of a program asks.
+    # The exact classes of numbers and tracers, whose operators no program overrides. Each operator looks them up here.
     operands: ClassVar[set[type]] = {
         float, int, bool, complex, str, np.float64, np.int64, np.bool_, np.float32, np.complex128,
     }  # fmt: skip
-    # Those whose operators are Python's own now: HOLDERS but LISTS too, while no array holds traced numbers.
+    # The classes that need only Python's own operators. While a plain array holds traced numbers, HOLDERS do not.
     direct: ClassVar[set[type]] = operands | (HOLDERS - LISTS)
 
     __slots__ = ("owner", "primal", "shadow", "handle", "__weakref__")
@@ -125,45 +125,45 @@ class Tracer:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other kinds of numbers
-        # (Fraction) would take a traced value for one of theirs, and never ask for its reflected operators.
+        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other number classes
+        # are not imitated: a Fraction would accept a tracer as a Fraction and never call its reflected operators.
         kind: type = self.primal.__class__
         return kind if issubclass(kind, NUMERIC) and not asked_by_dask() else type(self)
 
     def plain(self) -> Value:
-        """Return the value that rules take for plain: below the derivatives, this one where it is staged."""
+        """Return the value below all derivatives, which rules treat as plain. A staged or batched value is itself."""
         return self
 
     def inside(self, form: bool = False) -> Value:
-        """Return the value that this one stands for, or an example of it, of which only the `form` may be asked for."""
+        """Return the value one level below, or an example of it. With `form` only its shape, dtype and layout count."""
         return self.primal
 
     def shown(self) -> Value:
-        """Return what a text shows of the value."""
+        """Return the value that `str` and `format` show."""
         return inside.shown() if isinstance(inside := self.inside(), Tracer) else inside
 
     def addresses(self) -> Value:
-        """Return the places of the elements in their memory if the array was written to, else None."""
+        """Return the addresses of the elements in their storage if the array was written to, else None."""
         return None
 
     def beside(self, array: Value, index: Index) -> Value:
-        """Return a plain array that this value is in an index of, where indices are part of a program as a tracer."""
+        """Return a plain array that is indexed by this value; staging and batching wrap it as a tracer of theirs."""
         return array
 
     def contiguous(self) -> bool:
-        """Return whether the elements lie in memory one after the other, as NumPy would have them."""
+        """Return whether the elements lie in memory one after the other in C order."""
         return contiguous(self.primal)
 
     def assign(self, value: Value) -> None:
-        """Let the array hold a value of its shape, as `out=` and augmented assignment do."""
+        """Replace the elements in place by a value of the same shape, as `out=` and augmented assignment do."""
         raise NotImplementedError
 
     def become_mutable(self) -> None:
-        """Be read through the memory from now on, which views share."""
+        """From now on read the elements from the storage that the array shares with its views."""
         raise NotImplementedError
 
     def copy(self, order: str = "C") -> "Tracer":
-        """Return a copy, as `numpy.ndarray.copy`; the order in memory is seen by functions that go by it."""
+        """Return a copy, as `numpy.ndarray.copy`. The memory order matters to functions that depend on it."""
         raise NotImplementedError
 
     def astype(self, dtype: DTypeLike, order: Option = "K", *, copy: bool = True, **options: Option) -> Value:
@@ -171,7 +171,7 @@ class Tracer:
         raise NotImplementedError
 
     def __array__(self, dtype: DTypeLike = None, copy: Option = None) -> Value:
-        """Return a plain array, as NumPy asks for; under a derivative this is an error."""
+        """Return a plain array for NumPy. A value under a derivative raises an error instead."""
         raise NotImplementedError
 
     def __getitem__(self, index: Index) -> Value:
@@ -183,7 +183,7 @@ class Tracer:
     def __copy__(self) -> "Tracer":
         return type(self)(self.owner, self.primal, self.shadow)
 
-    # Whether only an array of its shape can say which values share memory.
+    # Whether aliasing cannot be read off the primal, so that `view` asks NumPy about a plain array of the same shape.
     by_outline = property(lambda self: isinstance(self.owner, Evaluation))
 
     shape = property(lambda self: shape_of(plain(self)))
@@ -193,12 +193,12 @@ class Tracer:
 
 
 def is_foreign(value: Value) -> bool:
-    """Whether a value is an array of another library, as the user has it."""
+    """Whether a value is an array of another library that is not wrapped in a tracer."""
     return type(value) not in PLAIN_TYPES and not isinstance(value, Tracer) and foreign(type(value))
 
 
 def any_traced(values: Iterable[Value]) -> bool:
-    """Whether one of some values is a tracer."""
+    """Whether any of the values is a tracer."""
     for value in values:  # a loop: `any` would make a generator at each call of a compiled function
         if isinstance(value, Tracer):
             return True
@@ -206,7 +206,7 @@ def any_traced(values: Iterable[Value]) -> bool:
 
 
 def traced_inside(value: Value) -> bool:
-    """Whether a traced value is in an argument: itself, or in nested lists, tuples and dictionaries."""
+    """Whether an argument is a tracer or contains one in nested lists, tuples and dictionaries."""
     if type(value) in (list, tuple):
         return any(map(traced_inside, value))
     if type(value) is dict:
@@ -215,19 +215,19 @@ def traced_inside(value: Value) -> bool:
 
 
 def nested(value: Value) -> Value:
-    """Nested lists with traced numbers in them as a traced array, and so are the elements of an `array.flat`."""
+    """Return nested lists with traced numbers, or the elements of an `array.flat`, as a traced array."""
     return np.stack([*map(nested, value)]) if type(value) in (list, tuple) else getattr(value, "all_elements", value)
 
 
 def listed(value: Value) -> Value:
-    """A list, as an operand of an array, as the array that NumPy makes of it."""
+    """Return the array that NumPy makes of a list, also of a list with traced numbers."""
     return nested(value) if traced_inside(value) else np.asarray(value)
 
 
 def ordinary(value: Value) -> Value:
-    """A column of a table, or another object that hands over a plain array, as that array.
+    """Return an operand as rules take it: a table's column, or another object with `__array__`, becomes its array.
 
-    An array of another library as the value that stands for it (`effgrad.arrays.namespace`).
+    An array of another library becomes the tracer that stands for it (`effgrad.arrays.namespace`).
     """
     if isinstance(value, Tracer) or type(value) in PLAIN_TYPES:
         return value
@@ -252,18 +252,18 @@ def no_subclass(kind: type) -> NotDifferentiable:
 
 
 def getitem(value: Value, index: Index) -> Value:
-    """`value[index]`, as a new value and not as a view."""
+    """Return `value[index]` as a new value and not as a view."""
     return operations.getitem(value, index=index)
 
 
 def is_lazy(value: Value) -> bool:
-    """Whether a value is, under derivatives, a graph that nothing has computed: it has no memory that views share."""
+    """Whether the plain value is a graph that is not computed yet (of Dask), which has no memory for views to share."""
     value = plain(value)
     return isinstance(value, Tracer) and getattr(value.owner, "lazy", False)
 
 
 def composed(rules: dict[object, object]) -> None:
-    """Enter rules that are definitions by other functions."""
+    """Register rules that compose other functions."""
     FUNCTIONS.enter(rules)
     COMPOSED.enter(rules)
 
@@ -284,7 +284,7 @@ def perform(primitive: Any, *args: Value, **params: Option) -> Value:
         elif is_foreign(arg) and ordinary(arg) is not arg:
             return perform(primitive, *map(ordinary, args), **params)
     if params:
-        # An index may belong to the body of a loop, and what it goes into come from around it.
+        # An index may be traced in the body of a staged loop while the indexed array comes from outside the loop.
         inner = staging(params.values())
         if inner is not None and (owner is None or inner.serial > owner.serial):
             owner = inner
@@ -294,17 +294,17 @@ def perform(primitive: Any, *args: Value, **params: Option) -> Value:
 
 
 def owned_by(value: Value, owner: object) -> bool:
-    """Whether a value is one of an activation's; what others own is a constant to it."""
+    """Whether a value belongs to an activation; all other values are constants to it."""
     return isinstance(value, Tracer) and value.owner is owner
 
 
 def depends(value: Value) -> bool:
-    """Whether a value is traced by a derivative, and not only an array that could absorb traced values."""
+    """Whether an activation traces a value; False for a buffer without traced values or an array of another library."""
     return isinstance(value, Tracer) and not isinstance(value.owner, Evaluation)
 
 
 def plain(value: Value) -> Value:
-    """The number or array under any nesting of derivatives: plain, or staged where the program is."""
+    """Return the value below any nesting of derivatives: plain, or a staged or batched value, or a library's array."""
     return value.plain() if isinstance(value, Tracer) else value
 
 
@@ -319,7 +319,7 @@ def plain_tree(tree: Tree) -> Value:
 
 
 def known(tree: Tree) -> Value:
-    """Integers that say which elements are meant: those that a staged program computes it is asked for, as in `if`."""
+    """Return integers that select elements as plain ones. A staged program is asked for its own, as by an `if`."""
     if type(tree) in LISTS:
         return type(tree)(map(known, tree))
     tree = plain_tree(tree)
@@ -327,14 +327,14 @@ def known(tree: Tree) -> Value:
 
 
 def example(value: Value, form: bool = False) -> Value:
-    """The number or array under derivatives and staging: of a staged program, the example's, or any of its `form`."""
+    """Return an example of the value below derivatives, batches and staging. With `form` only shape and dtype count."""
     while depends(value):
         value = value.inside(form)
     return plain(value)
 
 
 def outline(value: Value) -> Value:
-    """A plain array of the value's shape, in its order in memory."""
+    """Return a plain array of the value's shape and memory order; its elements mean nothing."""
     if isinstance(value, Tracer) and (addresses := value.addresses()) is not None:
         return addresses
     value = example(value, form=True)
@@ -342,19 +342,19 @@ def outline(value: Value) -> Value:
 
 
 def contiguous(value: Value) -> bool:
-    """Whether the elements of a value lie in memory one after the other, as NumPy would have them."""
+    """Whether the elements of a value lie in memory one after the other in C order."""
     if isinstance(value, Tracer):
         return bool(value.contiguous())
     return not isinstance(value, np.ndarray) or value.flags.c_contiguous
 
 
 def decided(condition: Value) -> bool:
-    """Whether Python can ask a condition: a plain scalar. Of an array or a staged value `np.where` selects instead."""
+    """Whether Python's `if` can test a condition, a plain scalar. Others need `np.where` (arrays, staged values)."""
     return type(condition) is bool or (not isinstance(condition, Tracer) and np.ndim(condition) == 0)
 
 
 def staging(values: Iterable[Value]) -> Value:
-    """The activation that stages one of some values, at any depth, or None: an operation at such an index is its."""
+    """Return the owner of the first value, or item of a tuple, that is a tracer below all derivatives, or None."""
     for value in values:
         owner = None
         if type(value) is tuple:
@@ -368,7 +368,7 @@ def staging(values: Iterable[Value]) -> Value:
 
 
 def evaluated(function: Function, *args: Value) -> Value:
-    """A function with no derivative, of the plain values; an operation of its own where the program is staged."""
+    """Apply a function without a derivative to the plain values; a staged program records it as an operation."""
     values = [plain(a) for a in args]
     owners = [value.owner for value in values if isinstance(value, Tracer)]
     if owners:  # the innermost
@@ -377,7 +377,7 @@ def evaluated(function: Function, *args: Value) -> Value:
 
 
 def constant(value: Value) -> Value:
-    """A value as a constant of a recording: protected from writes that come before it is read again."""
+    """Return a value that a recording keeps as a constant, which later writes do not change."""
     if isinstance(value, Tracer):
         return value.__copy__() if depends(value) else value.owner.constant(value)
     if marking:
@@ -386,7 +386,7 @@ def constant(value: Value) -> Value:
 
 
 def released(value: Value) -> Value:
-    """A value as it is outside the derivatives that have ended."""
+    """Return a value without the tracers of derivatives that have ended."""
     while isinstance(value, Tracer) and not value.owner.alive:
         value = value.primal
     return value if not isinstance(value, Tracer) or depends(value) else value.owner.released(value)

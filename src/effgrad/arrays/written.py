@@ -1,10 +1,10 @@
-"""Plain arrays that were written to with traced values: a table from their memory to what it holds.
+"""Plain arrays that traced values were written to: a table from the arrays' memory to the traced values in it.
 
-An array is what NumPy made, for every name, view and container that knows it; nothing is replaced. The table is keyed
-by the owner of the memory, so every array that shares it is found by its `base`, and which elements it sees by its
-address and strides, which are NumPy's own. In the memory itself stand the program's plain numbers, and a marked NaN
-(`effgrad.arrays.marks`) where a number is traced; when the outermost derivative ends, the plain numbers take its place.
-A table belongs to one run of a derivative (`Session`); other threads do not see it.
+The program's array stays the object that NumPy made, for every name, view and container that refers to it. The table
+is keyed by the array that owns the memory, which a view finds through its `base`; the view's address and strides give
+its elements. The memory itself holds the program's plain numbers, and a marked NaN (`effgrad.arrays.marks`) in place
+of each traced number. When the outermost derivative ends, plain numbers replace the marks.
+A memory belongs to one run of a derivative (`Session`); other threads do not see it.
 """
 
 import functools
@@ -28,11 +28,11 @@ from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, plain, plain_t
 from effgrad.errors import Detached
 from effgrad.vocabulary import Array, DType, Index, Value
 
-# The class between a view by other strides and its array.
+# The class of the object between a result of `as_strided` and its array.
 HOLDER: Any = type(np.lib.stride_tricks.as_strided(np.zeros(1)).base)
 Place = tuple[Any, Half | None]
 NUMBERS = frozenset((float, np.float64))
-# The steps from the elements of complex memory to what an array of their real or imaginary parts sees.
+# The steps from complex memory to a view of its real or imaginary parts.
 REAL = Half(np.real, lambda z, part: part + 1j * np.imag(z))
 IMAGINARY = Half(np.imag, lambda z, part: np.real(z) + 1j * part)
 
@@ -40,16 +40,16 @@ IMAGINARY = Half(np.imag, lambda z, part: np.real(z) + 1j * part)
 class Held(dict[int, "Memory"]):
     """The memories that one session has opened."""
 
-    token: object = None  # if an interrupt comes before it is made
+    token: object = None  # `end` needs one even if an interrupt comes before `__init__`
 
     def __init__(self) -> None:
-        # Stands for the session in its memories, which do not keep it: it ends as soon as nobody runs it.
+        # Identifies the session to its memories. They must not refer to the session, which ends when it is dropped.
         self.token = object()
 
     def end(self) -> None:
-        """Let the arrays hold the plain numbers that the program has written.
+        """Replace the marks in the arrays by plain numbers.
 
-        It may come twice, the second time late, when a later session has written to the same arrays.
+        It may run twice, and the second time after a later session has written to the same arrays.
         """
         for key, memory in list(self.items()):
             if memories.get(key) is memory:
@@ -65,18 +65,18 @@ class Held(dict[int, "Memory"]):
 
 
 class Ended(dict[int, "Memory"]):
-    """The memories of a session that has ended: the collector runs no code, in which an interrupt would be lost."""
+    """The memories of a session that has ended. It has no `__del__`, as an interrupt in the collector would be lost."""
 
     def end(self) -> None:
-        """Do nothing: all has been done."""
+        """Do nothing, since `Held.end` has run."""
 
     def __setitem__(self, key: int, memory: "Memory") -> None:
-        self.__class__ = Held  # type: ignore[assignment]  # a part of the program runs again
+        self.__class__ = Held  # type: ignore[assignment]  # a checkpointed part runs again
         self[key] = memory
 
 
 class Session:
-    """A run of a derivative, inner derivatives included, and the memories of the plain arrays that it has written."""
+    """A run of an outermost derivative, and the memories of the plain arrays that it has written traced values to."""
 
     __slots__ = ("started", "_held")
 
@@ -102,14 +102,14 @@ class Session:
         if held is not None:
             try:
                 held.end()
-            finally:  # after an interrupt
+            finally:  # an interrupt may have stopped the first call
                 held.end()
 
 
 _session: ContextVar[Session | None] = ContextVar("effgrad_session", default=None)
-# All memories of all sessions; while there are none, operations do what Python's do.
+# The memories of all sessions, by the id of their owner. While there are none, reads and operators need no look-up.
 memories: dict[int, "Memory"] = {}
-# Guards that arrays and containers are among the classes whose operators Python may run only while there are none.
+# Guards the invariant that arrays and containers are in `Tracer.direct` only while there are no memories.
 _opening = forks.lock()
 
 
@@ -131,7 +131,7 @@ class session:  # noqa: N801 (a context)
 
 
 class resumed:  # noqa: N801 (a context)
-    """A part of the program runs again in its context: the arrays of its session are as they were, until it ends."""
+    """A context to rerun a part of the program in its session, whose arrays hold their traced values until it ends."""
 
     def __init__(self, context: Context) -> None:
         self.session = context.get(_session)
@@ -139,7 +139,7 @@ class resumed:  # noqa: N801 (a context)
     def __enter__(self) -> None:
         self.before: list[tuple[Memory, Array]] = []
         self.outside = _session.get()
-        # Otherwise the session runs, or a part around this one that runs again ends it.
+        # Otherwise the session still runs, or the rerun of an enclosing part ends it.
         self.ends = self.outside is not self.session and self.session is not None and self.session.ended
         _session.set(self.session)
         for key, memory in list(self.session.held.items()) if self.session is not None else ():
@@ -159,18 +159,18 @@ class resumed:  # noqa: N801 (a context)
 
 
 def running() -> Session | None:
-    """The session of the derivative that runs here."""
+    """Return the session of the derivative that runs in this context."""
     return _session.get()
 
 
 def logs_all() -> bool:
-    """Whether all writes are logged: after a checkpoint, as its part of the program may run again."""
+    """Whether all writes must be logged: a part of the session may run again."""
     session = _session.get()
     return session is not None and Part.latest > session.started
 
 
 class Memory:
-    """The numbers of one dtype in the memory of an owner: a flat array of all its places, and the log of writes."""
+    """The elements of one dtype in the memory of the array `owner`: a flat array of them, and the log of writes."""
 
     def __init__(self, owner: Array, dtype: DType, session: Session, storage: Storage | None = None) -> None:
         low, high = np.lib.array_utils.byte_bounds(owner)
@@ -178,11 +178,11 @@ class Memory:
         key, held = id(owner), session.held
         self.owner = weakref.ref(owner, forgetting(memories, key))
         self.dropped = weakref.ref(owner, forgetting(held, key))
-        # It refers to the owner's memory and does not keep it: it is used while the owner lives.
+        # An array at the owner's address that does not keep the memory alive: it is used only while the owner lives.
         self.flat = memory_at(low, (high - low) // dtype.itemsize, dtype)
         self.storage = Storage(self.flat.copy(), PARTS.get()) if storage is None else storage
         self.storage.raw = self
-        self.kept = None if storage is None else owner  # whom else the storage belongs to may write later
+        self.kept = None if storage is None else owner  # another array of the storage may still write to this memory
         self.places = self.storage.locate(()) if storage is None else np.arange(self.flat.size)
         self.mark = mark(dtype)
         self.marked = np.zeros(self.flat.size, bool)
@@ -193,7 +193,7 @@ class Memory:
             self.views[id(owner)] = self.owner, (self.places.reshape(owner.shape), None)
 
     def place(self, array: Array) -> Place:
-        """The numbers of the elements that an array sees, in its shape; and whether it sees one part of them only."""
+        """Return the addresses of an array's elements, and `REAL` or `IMAGINARY` if it sees only that part of them."""
         known = self.views.get(id(array))
         if known is None:
             gone = weakref.ref(array, forgetting(self.views, id(array)))
@@ -217,7 +217,7 @@ class Memory:
         return np.ndarray(array.shape, self.places.dtype, self.places.data, start, strides), half
 
     def value(self, array: Array) -> Value:
-        """The value of an array now."""
+        """Return an array's current value."""
         known = self.values.get(id(array))
         if known is not None and known[1] == self.storage.version and not PARTS.get():
             return known[2]
@@ -229,7 +229,7 @@ class Memory:
         return value
 
     def handle(self, array: Array) -> Value:
-        """An array of ours that is read and written through this memory, for functions that write in place."""
+        """Return a `Mutable` that reads and writes an array through this memory, for functions that write in place."""
         at, half = self.place(array)
         result: Value = Mutable(OUTERMOST, None, None)
         path = () if self.storage.addresses is at else (lambda value: flat(value)[at],)
@@ -237,14 +237,14 @@ class Memory:
         return result
 
     def is_beside(self, array: Array) -> bool:
-        """Whether an array sees a field of records that has no room for traced values."""
+        """Whether an array is a view of a field of records whose dtype cannot hold traced values."""
         if self.records.names is None or array.dtype.kind in "fcV":
             return False
         start = array.__array_interface__["data"][0] - self.start
         return has_field(self.records, start % self.records.itemsize, array.dtype)
 
     def wrote(self, at: Value, value: Value) -> None:
-        """Put the plain numbers that were written into the memory itself, and marks in the place of traced ones."""
+        """Copy a write to the storage into the array's own memory: plain numbers, or marks for traced ones."""
         traced = isinstance(value, Tracer)
         if traced:
             marking.add(self.token)
@@ -253,7 +253,7 @@ class Memory:
         self.flat[at] = self.mark if traced else value
 
     def write_back(self) -> None:
-        """Put plain numbers in the place of the marks. No operation is performed: the activation has ended."""
+        """Replace the marks by plain numbers, without performing operations: the activation has ended."""
         if self.owner() is None or not self.marked.any():
             return
         storage, (at,) = self.storage, np.nonzero(self.marked)
@@ -269,23 +269,23 @@ class Memory:
 
 
 def beside(base: Value, value: Value) -> Value:
-    """The numbers of a memory that something was written to: of another library from then on, if that is."""
+    """Return the base of a memory after a write of `value`: converted to the library of the value, if it has one."""
     return value.owner.held(base) if type(value) is LibraryArray and type(base) is np.ndarray else base
 
 
 def numbers_of(value: Value) -> Array:
-    """The plain numbers of a value, in an array of NumPy's."""
+    """The plain numbers of a value, as a NumPy array."""
     value = example(value)
     return value.owner.numpy(value.primal) if type(value) is LibraryArray else np.asarray(value)
 
 
 def forgetting(table: dict[int, Value], key: int) -> Value:
-    """The callback of a weak reference, which drops an entry when its array is gone: no code to interrupt."""
+    """Return a weak reference's callback that drops a table entry. It runs no Python code that could be interrupted."""
     return functools.partial(table.pop, key)
 
 
 def owner_of(array: Array) -> Array:
-    """The array that has the memory which an array sees."""
+    """Return the array that owns the memory of an array."""
     while array.base is not None:
         base: Any = array.base.obj if isinstance(array.base, memoryview) else array.base
         if type(base) is HOLDER:
@@ -297,7 +297,7 @@ def owner_of(array: Array) -> Array:
 
 
 def memory_of(array: Array) -> Memory | None:
-    """The memory of a plain array, if it is in the table of the derivative that runs here."""
+    """Return the memory of a plain array, or None if the session that runs here has written no traced value there."""
     memory = memories.get(id(array if array.base is None else owner_of(array)))
     if memory is None:
         return None
@@ -306,9 +306,9 @@ def memory_of(array: Array) -> Memory | None:
 
 
 def read(value: Value, within: tuple[object, ...] = ()) -> Value:
-    """A value as it is now: of a plain array that was written to with traced values, what its memory holds.
+    """Return a value in which each plain array that traced values were written to is replaced by its traced value.
 
-    `within` are the containers around it: one that holds itself is left as it is.
+    `within` are the enclosing containers; a container that contains itself is returned unchanged.
     """
     if not memories:
         return value
@@ -327,7 +327,7 @@ def read(value: Value, within: tuple[object, ...] = ()) -> Value:
 
 
 def item_of(memory: Memory, array: Array, key: Index) -> Value:
-    """An item of an array that holds traced values: a view is NumPy's own, anything else what is there now."""
+    """Return `array[key]` of an array that holds traced values: NumPy's own view, or the traced elements."""
     key = plain_tree(key)
     result = array[key]
     if result.dtype.names is not None or isinstance(result, np.ndarray) and np.may_share_memory(result, array):
@@ -335,18 +335,18 @@ def item_of(memory: Memory, array: Array, key: Index) -> Value:
     at, half = memory.place(array)
     value = memory.storage.read(at[key])
     value = value if half is None else half(value)
-    return value.copy("K") if np.ndim(result) else value  # it may be written to
+    return value.copy("K") if np.ndim(result) else value  # the program may write to it
 
 
 def each_item(array: Array) -> Iterator[Value]:
-    """The items of a plain array, each read when it is its turn."""
+    """Iterate over the items of a plain array, and read each only when it is reached."""
     for place in range(len(array)):
         memory = memory_of(array) if memories else None
         yield array[place] if memory is None else item_of(memory, array, place)
 
 
 def whole(value: Value) -> Value:
-    """The value of the whole memory of a plain array that was written to; anything else as it is."""
+    """Return the value of the whole memory of a plain array that was written to; return other values unchanged."""
     known = memory_of(value) if type(value) is np.ndarray and memories else None
     if known is None:
         return value
@@ -355,7 +355,7 @@ def whole(value: Value) -> Value:
 
 
 def write_number(memory: Memory, array: Array, key: Index, value: Value) -> bool:
-    """Write a number to one element of an array whose memory is in the table. Return whether that is what this is."""
+    """Write a traced float to one element of an array with a memory. Return False if the write is of another form."""
     if type(plain(value)) not in NUMBERS or type(value) is Mutable or not array.flags.writeable:
         return False
     at, half = memory.place(array)
@@ -368,7 +368,7 @@ def write_number(memory: Memory, array: Array, key: Index, value: Value) -> bool
 
 
 def memory_for(array: Array) -> Memory:
-    """The memory of a plain array, which enters the table."""
+    """Return the memory of a plain array, and create it if there is none."""
     memory = memory_of(array)
     session = _session.get()
     if memory is not None or session is None:
@@ -386,14 +386,14 @@ def memory_for(array: Array) -> Memory:
 
 
 def enter(key: int, memory: Memory) -> None:
-    """Enter a memory into the table: from now on, operators of arrays and of containers look into it."""
+    """Add a memory to the table: from now on, operators of arrays and of containers look there."""
     with _opening:
         memories[key] = memory
         Tracer.direct.difference_update(HOLDERS)
 
 
 def handle(array: Array) -> Value:
-    """A plain array as one that can be written to with traced values; the array itself keeps its place everywhere."""
+    """Return a `Mutable` that writes traced values to a plain array, which stays the program's own object."""
     if not array.flags.writeable:
         raise ValueError("assignment destination is read-only")
     preserve(array)
