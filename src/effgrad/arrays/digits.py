@@ -1,8 +1,8 @@
-"""Texts with the digits of traced numbers.
+"""Strings with digits of traced numbers.
 
-A traced number that is written becomes a `Text`: a string that knows which of its numerals stand for which number. Text
-that a program makes of such texts, by `+`, f-strings, `join` or methods of `str`, is a `Text` too. A numeral with all
-digits of a number is read back as that number; one with fewer is constant if reading it rounds, as `round` is.
+Converting a traced number to a string makes a `Text`, a string that knows which of its numerals stands for which
+number. Strings that a program makes of it, by `+`, f-strings, `join` or methods of `str`, are of this class too. A
+numeral that has all digits of a number is read back as that number. A numeral that is rounded is a constant.
 """
 
 import re
@@ -18,12 +18,12 @@ NUMERAL = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[jJ]?(?![\w
 
 CONSTANT = "a constant"
 LOST = "a number without all its digits"
-# A numeral without its sign, and the number that it stands for: CONSTANT, LOST or a traced number.
+# A numeral without its sign, and what it stands for: a traced number, CONSTANT or LOST.
 Numeral = tuple[str, Value]
 
 
 class Text(str):
-    """A text that was made of `parts`, among which traced numbers were written."""
+    """A string made of `parts`, some of which have digits of traced numbers; `known` are its numerals, once asked for."""
 
     __slots__ = ("parts", "known")
     parts: Sequence[str]
@@ -40,7 +40,7 @@ class Text(str):
 
 
 def as_constant(text: str) -> str:
-    """Return a text as a plain one, which is read as numbers; raise an error if it has digits of a traced number."""
+    """Return a text as a plain string, to be read as constants; raise an error if it has digits of traced numbers."""
     if any(number is not CONSTANT for _, number in numerals(text)):
         raise Detached(
             f"{str.__str__(text)!r} is the text of a traced number, and was read as a number, which would lose the "
@@ -50,7 +50,7 @@ def as_constant(text: str) -> str:
 
 
 def of_parts(text: str, *parts: object) -> str:
-    """A text that was made of other values."""
+    """Return a string made of other values: a `Text` if one of them is."""
     if not any(type(part) is Text for part in parts):
         return text
     made = Text(text)
@@ -59,7 +59,7 @@ def of_parts(text: str, *parts: object) -> str:
 
 
 def numerals(text: str) -> list[Numeral]:
-    """The numerals of a text, in its order."""
+    """Return the numerals of a string in their order."""
     if type(text) is Text and text.known is not None:
         return text.known
     found: list[Numeral] = []
@@ -81,7 +81,7 @@ def numerals(text: str) -> list[Numeral]:
 
 
 def _only(numbers: Iterable[Value]) -> Value:
-    """The number that several equal numerals stand for."""
+    """Return the number that several equal numerals stand for, or LOST if they stand for different ones."""
     first, *others = [*numbers] or [LOST]
     return first if all(other is first for other in others) else LOST
 
@@ -107,7 +107,7 @@ for _name in (
 
 
 def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
-    """Return the text that a function writes of a traced value."""
+    """Return the string that a function makes of a traced value."""
     value = traced.shown()
     text = write(value)
     written = NUMERAL.findall(text)
@@ -130,7 +130,7 @@ def _size(digits: str) -> float:
 
 
 def read_back(text: Text, kind: Callable[[str], Value]) -> Value:
-    """`float` or `complex` of a text: the traced number of which it has all digits, or a plain number."""
+    """Return `float` or `complex` of a text: the traced number if the text has all its digits, or a plain number."""
     known = numerals(text)
     written = str.strip(text)
     if len(known) == 1 and isinstance(number := known[0][1], Tracer) and written.lstrip("+-") == known[0][0]:
@@ -139,12 +139,12 @@ def read_back(text: Text, kind: Callable[[str], Value]) -> Value:
 
 
 def with_sign(number: Value, negative: bool) -> Value:
-    """A traced number, or its negative, as a text says that has its digits after that sign."""
+    """Return the traced number that a numeral with its digits stands for, given the sign before the numeral."""
     return number if np.signbit(number.shown()) == negative else -number
 
 
 def refuse_texts(value: Value) -> None:
-    """Refuse a text with digits of traced numbers, or a list of texts with one, that becomes an array or a program."""
+    """Raise an error if a string, or one in a list, has digits of traced numbers."""
     if type(value) in (list, tuple) and value and isinstance(value[0], str | list | tuple):
         for item in value:
             refuse_texts(item)

@@ -1,4 +1,4 @@
-"""How a user's function is read: its calls, writes, operators and attributes as operations (DESIGN, section 5)."""
+"""The rewriting of a user's function: its calls, writes, operators and attributes become operations."""
 
 from effgrad.program import operations as operations
 from effgrad.program import special as special

@@ -1,8 +1,8 @@
-"""Attributes of the program's objects, as Python finds them, with what is written in Python rewritten.
+"""Attributes of the program's objects, found as Python finds them, with methods written in Python rewritten.
 
-A class is looked through once in each derivative: its properties and descriptors with methods in Python, and its
-`__getattr__`, `__setattr__` and `__delattr__`, are special; any other attribute is Python's own (the Python Language
-Reference, 3.3.2 and the Descriptor Guide).
+Each class is examined once in each derivative. Its properties, its descriptors with methods in Python, and its
+`__getattribute__`, `__getattr__`, `__setattr__` and `__delattr__` are special. All other attributes are left to Python
+(the Python Language Reference, 3.3.2 and the Descriptor Guide).
 """
 
 import functools
@@ -15,19 +15,19 @@ from effgrad.vocabulary import Value
 
 Special = dict[str, Value]
 HOOKS = ("__getattribute__", "__getattr__", "__setattr__", "__delattr__")
-# By the identity of the class, which is kept: what is special in it. Each derivative begins without.
+# Each class, by its id, and its special attributes. The table is emptied when a derivative begins.
 _classes: dict[int, tuple[type, Special]] = {}
-# Binding a function needs no code of the program's.
+# Descriptors whose `__get__` runs no code of the program.
 BINDING = (FunctionType, classmethod, staticmethod, ClassMethodDescriptorType)
 
 
 def forget_classes() -> None:
-    """Look through classes again: a program may have changed them."""
+    """Forget the special attributes of all classes, since a program may have changed the classes."""
     _classes.clear()
 
 
 def special_of(kind: type) -> Special:
-    """The attributes of a class that code of the program's computes, by name."""
+    """The attributes of a class that the program's own Python code computes, by name."""
     known = _classes.get(id(kind))
     if known is None:
         found: Special = {}
@@ -50,7 +50,7 @@ def _is_computed(value: Value) -> bool:
 
 
 def get(owner: Value, name: str) -> Value:
-    """`owner.name` of an object of the program's."""
+    """Return `owner.name` of an object of the program."""
     special = special_of(type(owner))
     if not special:
         result = _of_super(owner, name) if type(owner) is super else getattr(owner, name)
@@ -66,7 +66,7 @@ def get(owner: Value, name: str) -> Value:
 
 
 def _of_super(owner: Value, name: str) -> Value:
-    """`super().name`, where a property of a class above may be written in Python."""
+    """Return `super().name`, where a base class may have a property written in Python."""
     above = iter(owner.__self_class__.__mro__)
     for base in above:
         if base is owner.__thisclass__:
@@ -80,7 +80,7 @@ def _of_super(owner: Value, name: str) -> Value:
 
 
 def get_by_object(owner: Value, name: str) -> Value:
-    """`object.__getattribute__(owner, name)`: without the hooks of the class."""
+    """Return `object.__getattribute__(owner, name)`, which skips the hooks of the class."""
     found = special_of(type(owner)).get(name)
     if found is None:
         return object.__getattribute__(owner, name)
@@ -88,7 +88,7 @@ def get_by_object(owner: Value, name: str) -> Value:
 
 
 def put_by_object(owner: Value, name: str, value: Value) -> None:
-    """`object.__setattr__(owner, name, value)`: without the hooks of the class."""
+    """Perform `object.__setattr__(owner, name, value)`, which skips the hooks of the class."""
     _put(owner, name, value, special_of(type(owner)).get(name))
 
 
@@ -114,7 +114,7 @@ def _computed(owner: Value, name: str, found: Value, held: dict[str, Value]) -> 
             held[name] = call(found.func)(owner)
         return held[name]
     reads = getattr(kind, "__get__", None)
-    over = hasattr(kind, "__set__") or hasattr(kind, "__delete__")  # before what the object holds itself
+    over = hasattr(kind, "__set__") or hasattr(kind, "__delete__")  # a data descriptor precedes the `__dict__`
     if type(reads) is not FunctionType or (name in held and not over):
         return getattr(owner, name)
     return call(reads)(found, owner, type(owner))
@@ -125,7 +125,7 @@ def _in_class(kind: type, name: str) -> bool:
 
 
 def put(owner: Value, name: str, value: Value) -> None:
-    """`owner.name = value` of an object of the program's."""
+    """Perform `owner.name = value` on an object of the program."""
     special = special_of(type(owner))
     if "__setattr__" in special:
         call(special["__setattr__"])(owner, name, value)
@@ -145,7 +145,7 @@ def _put(owner: Value, name: str, value: Value, found: Value) -> None:
 
 
 def remove(owner: Value, name: str) -> None:
-    """`del owner.name` of an object of the program's."""
+    """Perform `del owner.name` on an object of the program."""
     special = special_of(type(owner))
     found = special.get(name)
     if "__delattr__" in special:
@@ -159,5 +159,5 @@ def remove(owner: Value, name: str) -> None:
 
 
 def is_object(owner: Value) -> bool:
-    """Whether attributes may be special: of an instance, and not of a class or a module."""
+    """Whether an object may have special attributes: it is an instance, and not a class or a module."""
     return not isinstance(owner, type | ModuleType)

@@ -1,4 +1,4 @@
-"""Whether traced values go into a call: as arguments, in what these hold, or by functions that are called."""
+"""A test whether traced values enter a call: as arguments, inside arguments, or through functions that it may call."""
 
 import functools
 from types import FunctionType, GeneratorType, MethodType, ModuleType
@@ -11,13 +11,13 @@ from effgrad.vocabulary import Object
 
 
 def carries(args: Object, kwargs: Object) -> bool:
-    """Whether traced values go in: as arguments, in their attributes, or by functions that are called."""
+    """Whether arguments are or may contain traced values: in lists, in attributes, or in functions to be called."""
     return any(map(_carries, args)) or any(map(_carries, kwargs.values()))
 
 
-# What runs code that may hold traced values.
+# Classes of callables and generators, whose code may use traced values.
 CODE = frozenset((FunctionType, GeneratorType, functools.partial, MethodType))
-# Libraries whose objects hold their arrays deep inside.
+# Libraries whose objects hold arrays deeper than in their attributes.
 TABLES = frozenset(("pandas", "xarray"))
 
 

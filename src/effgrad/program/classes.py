@@ -1,11 +1,11 @@
-"""The classes whose operators no program defines: Python's, NumPy's and those of traced values."""
+"""The classes whose operators a program cannot override: Python's, NumPy's and those of traced values."""
 
 from effgrad.arrays.value import HOLDERS, Tracer
 
-# Those that hold no memory that a program writes to, and those that hold none with traced numbers at this moment.
+# Classes of numbers and traced values, and all classes to which Python's own operators may be applied at this moment.
 OPERANDS, DIRECT = Tracer.operands, Tracer.direct
 
 
 def is_builtin(value: object) -> bool:
-    """Return whether no program defines the operators of a value."""
+    """Whether the operators of a value are those of Python, NumPy or effgrad, and not a program's."""
     return type(value) in OPERANDS or type(value) in HOLDERS

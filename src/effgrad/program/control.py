@@ -1,7 +1,7 @@
-"""Control flow of the user's functions as operations: a loop asks the running handlers how it is to be run.
+"""Control flow of the user's functions as operations: a loop asks the running handlers how to run it.
 
-In rewritten code each `for` and `while` asks `Control.loops` first. Where nothing is handled, or the answer is None,
-the loop is Python's own. The syntax of a loop is parsed again when a handler asks for it: no tree is kept otherwise.
+In rewritten code each `for` and `while` first performs `Control.loops`. If no handler is running, or the answer is
+None, Python runs the loop. No syntax tree is kept: a loop is parsed again when a handler asks for its tree.
 """
 
 import ast
@@ -14,7 +14,7 @@ from typing import Any
 from effgrad.effects import Effect, handled, operation
 from effgrad.program.syntax import first_line
 
-# Among the names that a loop has bound: whether it was left by `return`, and with what.
+# Extra keys in the names that a loop has bound: `LEFT` says that it ended by `return`, with the value `RESULT`.
 LEFT, RESULT = "$left", "$result"
 Run = Callable[["Loop", Mapping[str, Any], Mapping[str, Any]], "dict[str, Any] | None"]
 
@@ -24,17 +24,20 @@ class Control(Effect):
 
     @operation
     def loops(self) -> "Run | None":
-        """A function that runs a loop: given the loop, the names of its function and the globals it returns the names
-        that the loop has bound, or None if Python has to run it."""
+        """Return a function that runs a loop, or None.
+
+        Given the loop and the local and global names, it returns the names that the loop has bound, or None if Python
+        has to run the loop.
+        """
 
 
 def loops() -> Run | None:
-    """Ask how a loop is to be run; None for Python's way."""
+    """Return the function with which a handler runs loops, or None if Python runs them."""
     return Control.loops() if handled(Control) else None
 
 
 class Loop:
-    """A loop of a function that was read: its place in a file, and the names that it binds."""
+    """A loop of a rewritten function: its position in a file, and the names that it binds."""
 
     def __init__(self, lines: list[str], file: str, node: ast.For | ast.While, lists: frozenset[str]) -> None:
         self.lines, self.file, self.bound = lines, file, sorted(_bound(node, lists))
@@ -52,12 +55,12 @@ class Loop:
 
     @property
     def function(self) -> ast.FunctionDef:
-        """The innermost function that the loop is in, as it is written."""
+        """The syntax tree of the innermost function that contains the loop, not rewritten."""
         return self._trees[0]
 
     @property
     def statement(self) -> ast.For | ast.While:
-        """The loop itself, as it is written."""
+        """The syntax tree of the loop, not rewritten."""
         return self._trees[1]
 
 
@@ -66,7 +69,7 @@ def _place(node: ast.For | ast.While) -> tuple[type, int, int]:
 
 
 def _bound(statement: ast.stmt, lists: frozenset[str]) -> set[str]:
-    """The names that a loop binds; names of `lists` too, which it may bind to an array of what it appends."""
+    """The names that a loop binds, and the names in `lists` that it appends to: a handler may bind those to arrays."""
     found: set[str] = set()
     waiting: list[ast.AST] = [statement]
     while waiting:
@@ -90,7 +93,7 @@ def tree_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncFun
     functions = _functions("".join(lines), code.co_filename)
     candidates = [n for n in functions if first_line(n) == code.co_firstlineno and _name(n) == code.co_name]
     if len(candidates) > 1:
-        candidates = [n for n in candidates if _holds(n, code)][-1:]  # of lambdas in lambdas, the innermost comes last
+        candidates = [n for n in candidates if _holds(n, code)][-1:]  # the innermost of nested lambdas comes last
     return candidates[0] if len(candidates) == 1 else None
 
 
@@ -108,7 +111,7 @@ def _name(node: ast.AST) -> str:
 
 
 def _holds(node: ast.AST, code: types.CodeType) -> bool:
-    """Whether the instructions of a code object come from inside a tree: of lambdas in one line, one does."""
+    """Whether the instructions of a code object lie inside a tree, which tells apart the lambdas on one line."""
     body: Any = node.body if isinstance(node, ast.Lambda) else node
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
     places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None]

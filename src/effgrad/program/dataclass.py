@@ -1,7 +1,7 @@
-"""The `__init__` that `dataclasses` makes, which has no source: the `__post_init__` that it calls is read.
+"""The `__init__` that `dataclasses` generates, which has no source but calls a `__post_init__` that must be rewritten.
 
-An object with a `__dict__` holds the rewritten method while `__init__` runs. One with slots has no place for it: its
-fields are set here as the generated code sets them (the documentation of `dataclasses`, "Post-init processing").
+An object with a `__dict__` holds the rewritten method while `__init__` runs. An object with slots cannot hold it, so
+its fields are set here as the generated code sets them (the documentation of `dataclasses`, "Post-init processing").
 """
 
 import dataclasses
@@ -34,11 +34,11 @@ def initialiser(start: FunctionType, call: Callable[[Value], Value]) -> Function
 
 
 def set_fields(start: FunctionType, new: Value, args: tuple[Value, ...], kwargs: dict[str, Value]) -> list[Value]:
-    """Set the fields of an object with slots, and return what its `__post_init__` is given."""
+    """Set the fields of an object with slots, and return the arguments for its `__post_init__`."""
     try:
         given = inspect.signature(start).bind(new, *args, **kwargs).arguments
     except TypeError:
-        start(new, *args, **kwargs)  # Python's own error
+        start(new, *args, **kwargs)  # raises Python's own error
         raise
     fields, rest = new.__dataclass_fields__, []
     ordinary = {field.name for field in dataclasses.fields(new)}

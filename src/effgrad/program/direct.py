@@ -1,9 +1,10 @@
-"""Leave operators in place where that is right: `a * x + b` stays, beside its operations, under a question.
+"""A fast path for operators: `a * x + b` also stays unchanged in the rewritten code, guarded by a test of classes.
 
-Most operands are numbers and traced values, whose operators are Python's own. An expression of names and numbers alone
-is therefore compiled twice: as it stands for operands of the classes `DIRECT`, and as operations for all others. Its
-names are asked once each, before it: nothing between two of its operators runs a program's code or writes to an array.
-A gradient of 300 operations took 1.25 of the time that it takes unread, and takes 1.00.
+Most operands are numbers and traced values, for which Python's own operators are right. So an expression of only names
+and numbers is compiled twice: unchanged, for operands of the classes in `DIRECT`, and as operations, for all others.
+The class of each name's value is tested once, before the expression. That suffices, because nothing between two of its
+operators runs a program's code or writes to an array. A gradient of 300 operations took 1.25 times as long as without
+rewriting, and takes 1.00 times as long with this path.
 """
 
 import ast
@@ -13,15 +14,16 @@ from typing import Any
 
 from effgrad.program.numerals import is_number
 
-# So many names are asked at most.
+# The largest number of names that a guard tests.
 MOST = 6
 Operation = Callable[[str], ast.expr]
 
 
 def names_of(node: ast.AST, numbers: frozenset[str]) -> list[ast.Name] | None:
-    """The names in an expression of operators, in the order in which Python looks them up, each once.
+    """Return the names in an expression of operators, in the order in which Python looks them up, each once.
 
-    Names that certainly hold numbers are left out. None if there is more in the expression than names and numbers.
+    Names that certainly hold numbers are left out. Return None if the expression has other parts than names and
+    numbers, or more than `MOST` names.
     """
     found: dict[str, ast.Name] = {}
     return list(found.values()) if _gather(node, numbers, found) and len(found) <= MOST else None
@@ -35,7 +37,7 @@ def _gather(node: ast.AST, numbers: frozenset[str], found: dict[str, ast.Name]) 
             return True
         case ast.Constant():
             return is_number(node, numbers)
-        case ast.BinOp(_, ast.Mod(), _):  # perhaps of a text
+        case ast.BinOp(_, ast.Mod(), _):  # the left operand may be a string
             return is_number(node, numbers)
         case ast.BinOp(left, _, right):
             return _gather(left, numbers, found) and _gather(right, numbers, found)
@@ -48,7 +50,7 @@ def _gather(node: ast.AST, numbers: frozenset[str], found: dict[str, ast.Name]) 
 
 
 def is_key(node: ast.AST, numbers: frozenset[str], found: dict[str, ast.Name]) -> bool:
-    """Whether an index is of names, numbers and slices of certain numbers; its names are gathered."""
+    """Whether an index is a name, a number, or a slice of certain numbers; add its names to `found`."""
     if isinstance(node, ast.Slice):
         return all(part is None or _is_count(part, numbers) for part in (node.lower, node.upper, node.step))
     return _is_count(node, numbers) or (isinstance(node, ast.Name) and _gather(node, numbers, found))
@@ -59,7 +61,7 @@ def _is_count(node: ast.AST, numbers: frozenset[str]) -> bool:
 
 
 def asked(names: list[ast.Name], classes: str, operation: Operation) -> list[ast.expr]:
-    """Return, for each name, the question whether its value is of some classes."""
+    """Return, for each name, an expression that tests whether its value's class is in `operations.<classes>`."""
     return [
         ast.Compare(ast.Call(operation("class_of"), [copy.copy(name)], []), [ast.In()], [operation(classes)])
         for name in names
@@ -71,5 +73,5 @@ def both(questions: list[ast.expr]) -> ast.expr:
 
 
 def on_one_line(node: Any) -> bool:
-    """Whether a node is on one line: debuggers would show the lines of any other twice."""
+    """Whether a node is on one line; a debugger would show the lines of a longer duplicated expression twice."""
     return bool(node.lineno == node.end_lineno)

@@ -1,4 +1,4 @@
-"""Hand results of the user's functions to code that is not rewritten, and take results of compiled code."""
+"""Results passed between rewritten and other code: of the user's functions to it, and of compiled code from it."""
 
 import numpy as np
 
@@ -11,13 +11,13 @@ from effgrad.vocabulary import Object
 
 
 def _copied(leaf: Object) -> Object:
-    """A leaf as it is now, in memory of its own if it was an array's."""
+    """Return a leaf with its current value, copied if it comes from an array's memory."""
     value = now(leaf)
     return value if value is leaf or not np.ndim(leaf) else value.copy("K")
 
 
 def outside(result: Object) -> Object:
-    """A result of the user's function, of which each plain array is read."""
+    """Return a result of the user's function, with each plain array that has a memory read from it."""
     leaves, tree = flatten(result)
     leaves = [_copied(leaf) for leaf in leaves]
     for leaf in leaves:
@@ -25,7 +25,7 @@ def outside(result: Object) -> Object:
     return tree.unflatten(leaves)
 
 
-# Python's flag of classes that are made while a program runs; compiled code has others.
+# CPython's flag `Py_TPFLAGS_HEAPTYPE`, which classes made at run time have and statically compiled classes lack.
 _MADE = 1 << 9
 
 
@@ -34,7 +34,7 @@ def is_compiled(kind: type) -> bool:
 
 
 def from_compiled(result: object, name: str, of: type) -> Object:
-    """Return what compiled code has computed; refuse it if it has read memory that holds traced values."""
+    """Return a result of compiled code, or raise an error if it was computed from the marks of traced values."""
     if isinstance(result, float | complex | np.ndarray | memoryview) or hasattr(result, "memview"):
         known = isinstance(result, Tracer) or (isinstance(result, np.ndarray) and memory_of(result) is not None)
         if not known:

@@ -1,7 +1,7 @@
-"""The operators of rewritten code: Python's own for numbers, arrays and traced values, else methods of the program's.
+"""The operators of rewritten code: Python's own for numbers, arrays and traced values, else the program's methods.
 
-Python's own operator is right for the classes in `DIRECT`, which are asked first: arrays are among them until one
-holds traced numbers. Other operands are read, and what a class of the program defines in Python is called, rewritten.
+Python's own operator is right for the classes in `DIRECT`, which are tested first. Arrays are among them until one
+holds traced numbers. Other operands are read, and a method that a class of the program defines in Python is rewritten.
 """
 
 import operator
@@ -32,7 +32,7 @@ def _declines(one: object, other: object) -> Object:
     return NotImplemented
 
 
-# Written out, as `operate(a, b)` would be one more call for every operator of a program.
+# The operators are generated as text, because `operate(a, b)` would cost one more call for every operator.
 _BINARY = """
 def {name}(a, b):
     if type(a) in DIRECT and type(b) in DIRECT:
@@ -49,7 +49,7 @@ def {name}(a, b):
 
 
 def written_out(text: str, operate: Callable[..., object], carefully: object) -> Object:
-    """An operator for operands that Python's own is right for; `carefully` is the one for all others."""
+    """Compile an operator that is Python's own for operands of the classes in `DIRECT`, and else calls `carefully`."""
     name = operate.__name__
     symbol = COMPARED.get(operate) or SYMBOLS[operate].partition(" ")[0]
     scope = {"DIRECT": DIRECT, "OPERANDS": OPERANDS, "carefully": carefully}
@@ -58,7 +58,7 @@ def written_out(text: str, operate: Callable[..., object], carefully: object) ->
 
 
 def _binary(name: str, other_way: str = "") -> Object:
-    """An operator of two operands; `other_way` names the method of the second, where it is not the reflected one."""
+    """Return a binary operator. `other_way` names the second operand's method if it is not `__r...__`."""
     operate, method = getattr(operator, name), f"__{name.strip('_')}__"
     reflected = f"__{other_way}__" if other_way else f"__r{method[2:]}"
 
@@ -73,12 +73,12 @@ def _binary(name: str, other_way: str = "") -> Object:
 
 
 def beside(array: object, operand: object) -> Object:
-    """The operand of an operator whose other one is an array: a list with traced values in it is an array too."""
+    """Return an operand beside `array`: if that is an array, a list with traced values is converted to an array."""
     return gathered(operand) if isinstance(array, np.ndarray) else operand
 
 
 def by_methods(operate: Callable[..., object], a: object, b: object, method: str, reflected: str) -> Object:
-    """An operator of objects: by methods written in Python, in the order in which Python asks them, each once."""
+    """Apply an operator to objects by their methods written in Python, each called once in the order of Python."""
     called = False
     steps = asked(operate, a, b, method, reflected)
     in_python = any(not is_builtin(one) and method_of(type(one), name) for one, _, name in steps)
@@ -91,15 +91,15 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
         result, called = found(one, other), True
         if result is not NotImplemented:
             return result
-    known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # methods of ours may be asked twice
+    known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # a tracer's methods may be called twice
     return perform_any(operate, a, b) if known else unanswered(operate, a, b)
 
 
 def asked(operate: Function, a: Object, b: Object, method: str, reflected: str) -> list[tuple[Object, Object, str]]:
-    """Return the operands to ask, the others, and the methods, in the order in which Python asks them.
+    """Return the (operand, other operand, method name) that Python tries, in its order.
 
-    The second operand comes first if it is of a subclass with another method, and is not asked by an arithmetic
-    operator if both are of one type (the Python Language Reference, 3.3.8).
+    The second operand comes first if its class is a subclass with a different reflected method. An arithmetic operator
+    does not try it at all if both operands are of one type (the Python Language Reference, 3.3.8).
     """
     compares = operate in COMPARED
     steps = [(a, b, method), (b, a, reflected)]
@@ -113,7 +113,7 @@ def asked(operate: Function, a: Object, b: Object, method: str, reflected: str) 
 
 
 def unanswered(operate: Callable[..., object], a: object, b: object) -> bool:
-    """Return or raise what Python does where no method has answered."""
+    """Compare by identity, or raise Python's error, when all methods have returned `NotImplemented`."""
     if operate in (operator.eq, operator.ne):
         return (a is b) == (operate is operator.eq)
     names = f"'{type(a).__name__}' and '{type(b).__name__}'"

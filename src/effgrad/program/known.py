@@ -1,4 +1,4 @@
-"""Targets of callables that were resolved before."""
+"""A cache of the targets of callables."""
 
 import copy
 import functools
@@ -8,7 +8,7 @@ from effgrad.vocabulary import Function, Object
 
 
 class Known:
-    """Targets of callables that were resolved before, by identity, as long as they live."""
+    """The targets of resolved callables by the callable's id, each kept as long as the callable lives."""
 
     def __init__(self) -> None:
         self.targets: dict[int, Object] = {}
@@ -19,14 +19,14 @@ class Known:
         try:
             gone = functools.partial(self.targets.pop, key), functools.partial(self.living.pop, key)
             self.living[key] = [weakref.ref(f, forget) for forget in gone]
-        except TypeError:  # a function of NumPy's protocols, which lives as long as NumPy
+        except TypeError:  # it allows no weak references: a function of NumPy's, which lives as long as NumPy
             self.living[key] = f
         self.targets[key] = target
         return target
 
 
 class Standing(functools.partial):  # type: ignore[type-arg]
-    """A rewritten function in an iterator: a pickle of the iterator has the program's own function."""
+    """A rewritten function that an iterator holds; a pickle of the iterator holds the program's own function."""
 
     original: Function
 

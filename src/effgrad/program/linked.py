@@ -1,4 +1,4 @@
-"""Functions without source: their code as it is, with other globals, in which each name has its rule."""
+"""Functions without source: their code is unchanged, but a look-up of a global name gives the name's rule."""
 
 from collections.abc import Callable
 from types import FunctionType, ModuleType
@@ -15,7 +15,7 @@ def like(f: FunctionType, result: FunctionType) -> FunctionType:
 
 
 class Namespace(ModuleType):
-    """A module as a function without source sees it: what it looks up there has its rule."""
+    """A module as a function without source sees it: attributes with a rule are replaced by the rule."""
 
     def __init__(self, module: ModuleType, link: Callable[[Object], Object]) -> None:
         super().__init__(module.__name__, module.__doc__)
@@ -26,7 +26,7 @@ class Namespace(ModuleType):
 
 
 class Linked(dict[str, Any]):
-    """The globals of a function without source, each with its rule when it is looked up."""
+    """The globals of a function without source; a look-up gives the rule of a value that has one."""
 
     def __init__(self, names: dict[str, Object], link: Callable[[Object], Object]) -> None:
         super().__init__({key: names[key] for key in ("__builtins__", "__name__") if key in names})

@@ -1,4 +1,4 @@
-"""Lists with traced numbers in them, where a function takes the array that they are."""
+"""The conversion of lists with traced numbers to arrays, for functions that take a list as an array."""
 
 import functools
 from typing import Any
@@ -10,29 +10,29 @@ from effgrad.arrays.value import LISTS, NUMERIC, Tracer, nested, traced_inside
 from effgrad.functions.scipy.tables import Calling, Items, Method
 from effgrad.vocabulary import Function, Object, Shape
 
-# Functions of NumPy of a sequence of arrays: a list with traced numbers in it is not one array for them.
+# Functions of NumPy that take a sequence of arrays: they do not take a list with traced numbers as one array.
 OF_SEQUENCES = frozenset((
     np.concatenate, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.linalg.multi_dot,
     np.select, np.choose, np.piecewise, np.lexsort, np.histogramdd,
 ))  # fmt: skip
-# Modules of SciPy that hand arguments to the user's functions as they are.
+# Modules of SciPy that pass arguments to the user's functions unchanged.
 CALLING_BACK = ("scipy.optimize", "scipy.integrate")
-# Those with functions of sequences of arrays, and functions for which a tuple is of several.
+# Modules of SciPy whose functions take sequences of arrays, and functions that take a tuple as several arguments.
 OF_LISTS = ("scipy.interpolate", "scipy.sparse")
 OF_TUPLES = frozenset(("solve_toeplitz", "matmul_toeplitz", "cho_solve", "cho_solve_banded", "lu_solve"))
-# Functions of NumPy that ask their argument for its attributes, and so reject a list.
+# Functions of NumPy that read attributes of their argument, and so reject a list.
 OF_ARRAYS = frozenset((np.array2string, np.array_repr, np.array_str, np.common_type, np.result_type, np.unstack))
 
 
 def gathered(value: object) -> Object:
-    """A list with traced values in it as an array; any other value as it is."""
+    """Return a list with traced values as an array; return other values unchanged."""
     return nested(value) if type(value) in LISTS and traced_inside(value) else value
 
 
 def as_array(value: object, of_arrays: bool) -> Object:
-    """A list with traced values in it as an array, if all its elements are numbers or, `of_arrays`, arrays.
+    """Return a list with traced values as an array, if its elements are numbers or, with `of_arrays`, arrays.
 
-    So are the lists in a tuple, which itself is one only where it is of numbers.
+    Without `of_arrays`, a tuple becomes an array only if all its items are numbers; else its items are converted.
     """
     if type(value) not in LISTS or not traced_inside(value):
         return value
@@ -42,7 +42,7 @@ def as_array(value: object, of_arrays: bool) -> Object:
 
 
 def _form(value: Object, of_arrays: bool) -> Shape | None:
-    """The shape of a number, an array, or nested lists that are as good as an array; None for all else."""
+    """The shape of a number, an array, or nested lists that are regular enough to be one; None for other values."""
     if type(value) not in LISTS:
         shape = shape_of(value) if isinstance(value, _NUMBERS) else None
         return shape if of_arrays or not shape else None
@@ -55,14 +55,14 @@ _NUMBERS = (*NUMERIC, Tracer)
 
 
 def gatherer(f: Object) -> Function:
-    """The change that a function of NumPy wants of an argument that is a list."""
+    """Return the function that converts list arguments for a function of NumPy."""
     if f is np.block or f in OF_ARRAYS:
         return ungathered
     return keys if f is np.lexsort else gathered_items if f in OF_SEQUENCES else gathered
 
 
 def keys(arg: Any) -> Any:
-    """The keys of `numpy.lexsort`, which asks the elements of a tuple for their class, and not those of a list."""
+    """Return the keys of `numpy.lexsort` as a tuple: NumPy dispatches on the items of a tuple but not of a list."""
     return tuple(gathered_items(arg)) if type(arg) is list and traced_inside(arg) else arg
 
 
@@ -75,7 +75,7 @@ def gathered_items(arg: Object) -> Object:
 
 
 def given_arrays(owner: Any, name: str, rule: Any) -> Any:
-    """A rule of SciPy's, whose functions ask NumPy for the array that a list of traced numbers is."""
+    """Return a rule of a SciPy function that takes lists of traced numbers as arrays, as SciPy's function does."""
     module = owner.__module__ if isinstance(owner, type) else owner.__name__
     private = "._" in module and not isinstance(owner, type)
     if not module.startswith("scipy.") or module.startswith(CALLING_BACK) or private:

@@ -1,4 +1,4 @@
-"""Rewrite loops: each asks first how it is to be run (`effgrad.program.control`)."""
+"""The rewriting of loops: each first asks the running handlers how to run it (`effgrad.program.control`)."""
 
 import ast
 
@@ -29,7 +29,10 @@ def while_loop(reader: Reader, node: ast.While) -> Object:
 
 
 def asking(reader: Reader, loop: Loop, node: ast.For | ast.While) -> list[ast.stmt] | ast.stmt:
-    """`@1 = (@1 := @.loops()) and @1(loop, @.locals(), @.globals())`, and then either the names in it or the loop."""
+    """Return `@1 = (@1 := @.loops()) and @1(loop, @.locals(), @.globals())`, and a branch on its result.
+
+    If that is None, the loop itself runs; else the names that it has bound are assigned.
+    """
     if not reader.asks:
         return node
     name = reader.temporary()
@@ -50,5 +53,5 @@ def _item(names: str, name: str) -> ast.expr:
 
 
 def _when(names: str, name: str, then: ast.stmt) -> ast.stmt:
-    """`if "name" in names: then`."""
+    """Return `if "name" in names: then`."""
     return ast.If(ast.Compare(ast.Constant(name), [ast.In()], [ast.Name(names, ast.Load())]), [then], [])

@@ -1,4 +1,4 @@
-"""Special methods that Python calls around a block or at an `await`: each a call, where it is written in Python."""
+"""The special methods that Python calls in `with`, `for` and `await`, rewritten if they are written in Python."""
 
 from collections.abc import Iterator
 from types import FunctionType
@@ -9,13 +9,13 @@ from effgrad.vocabulary import Object
 
 
 def method_of(kind: Object, name: str) -> Object:
-    """The special method that a class defines in Python, rewritten; None where Python itself will do."""
+    """Return a special method that a class defines in Python, rewritten, or None if it has no such method."""
     found = getattr(kind, name, None)
     return call(found) if type(found) is FunctionType else None
 
 
 class Managed:
-    """A context manager of the program, its methods rewritten."""
+    """A context manager of the program with its methods rewritten."""
 
     def __init__(self, manager: Object, enter: Object, leave: Object) -> None:
         self.manager, self.enter, self.leave = manager, enter, leave
@@ -28,13 +28,13 @@ class Managed:
 
 
 def context(manager: Object) -> Object:
-    """A context manager, whose methods are calls where they are written in Python."""
+    """Return a context manager, with its methods rewritten if they are written in Python."""
     enter, leave = method_of(type(manager), "__enter__"), method_of(type(manager), "__exit__")
     return manager if enter is None or leave is None else Managed(manager, enter, leave)
 
 
 class ManagedAsync(Managed):
-    """A context manager of `async with`, its methods rewritten."""
+    """A context manager of `async with`, with its methods rewritten."""
 
     def __aenter__(self) -> Object:
         return self.enter(self.manager)
@@ -44,13 +44,13 @@ class ManagedAsync(Managed):
 
 
 def context_async(manager: Object) -> Object:
-    """A context manager of `async with`, whose methods are calls where they are written in Python."""
+    """Return a context manager of `async with`, with its methods rewritten if they are written in Python."""
     enter, leave = method_of(type(manager), "__aenter__"), method_of(type(manager), "__aexit__")
     return manager if enter is None or leave is None else ManagedAsync(manager, enter, leave)
 
 
 class SteppingAsync:
-    """An iterator of `async for`, its method rewritten."""
+    """An iterator of `async for` with its `__anext__` rewritten."""
 
     def __init__(self, iterator: Object, following: Object) -> None:
         self.iterator, self.following = iterator, following
@@ -63,7 +63,7 @@ class SteppingAsync:
 
 
 def iterate_async(values: Object) -> Object:
-    """Return what `async for` goes through in the place of some values."""
+    """Return the object that `async for` iterates over in place of `values`."""
     found = method_of(type(values), "__aiter__")
     if found is None:
         return values
@@ -73,7 +73,7 @@ def iterate_async(values: Object) -> Object:
 
 
 class Awaited:
-    """An object that is awaited, its method rewritten."""
+    """An awaitable with its `__await__` rewritten."""
 
     def __init__(self, value: Object, wait: Object) -> None:
         self.value, self.wait = value, wait
@@ -83,13 +83,13 @@ class Awaited:
 
 
 def awaited(value: Object) -> Object:
-    """Return what is awaited in the place of a value."""
+    """Return the object that is awaited in place of `value`."""
     wait = method_of(type(value), "__await__")
     return value if wait is None else Awaited(value, wait)
 
 
 def by_items(found: Any, values: Any) -> Iterator[Any]:
-    """The items of an object that has `__getitem__` and no `__iter__`."""
+    """Iterate over an object that has `__getitem__` and no `__iter__`."""
     place = 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Methods of plain arrays, of what the array and the arguments hold."""
+"""Methods of plain arrays, applied to the current values of the array and the arguments."""
 
 import functools
 import operator
@@ -18,25 +18,25 @@ from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_
 from effgrad.program.views import laid_as
 from effgrad.vocabulary import Function, Object
 
-# Methods of plain arrays that write to it.
+# Methods of arrays that write to the array.
 WRITING = frozenset(("fill", "put", "itemset", "__setitem__", "sort", "partition", "setfield"))
-# Those that give a view, NumPy's own.
+# Methods that may return a view, which is NumPy's own.
 VIEWING = VIEWING_METHODS | {"astype", "view", "conj", "conjugate", "getfield", "__getitem__", "__array__"}
-# Methods that move the elements of an array, records too.
+# Methods that only move the elements of an array, so that they apply to each field of records.
 MOVING = frozenset(("copy", "take", "repeat", "flatten", "ravel", "reshape"))
-# Methods that may be given an array to write to; NumPy's functions with their names take the same arguments.
+# Methods with a parameter `out`; NumPy's functions of the same names take the same arguments.
 WITH_OUT = frozenset((
     "all", "any", "argmax", "argmin", "choose", "clip", "conj", "conjugate", "cumprod", "cumsum", "dot", "max", "mean",
     "min", "prod", "round", "std", "sum", "take", "trace", "var",
 ))  # fmt: skip
 
 
-# Those of them that take it by its place alone.
+# The methods among them that take `out` only as a positional argument.
 BY_PLACE = frozenset(("conj", "conjugate"))
 
 
 def with_out(array: Object, name: str, method: Function) -> Object:
-    """A method of an array, traced or plain; given an array to write to, NumPy's function."""
+    """Return a method of a traced or plain array that calls NumPy's function of its name if it is given `out`."""
     if name not in WITH_OUT:
         return method
 
@@ -52,7 +52,7 @@ def with_out(array: Object, name: str, method: Function) -> Object:
 
 
 def array_method(array: Object, f: Function, *args: Object, **kwargs: Object) -> Object:
-    """A method of a plain array, of what it and the arguments hold."""
+    """Call a method of a plain array with the current values of the array and the arguments."""
     operation = OPERATIONS.get((f.__name__, len(args)))
     if operation is not None:
         return operation(array, *args)
@@ -79,7 +79,7 @@ def _set_item(array: Object, key: Object, value: Object) -> None:
 
 
 def _augmented(name: str) -> Function:
-    """An augmented assignment to a plain view: the class of the array may have called it."""
+    """Return the method for an augmented assignment. It works on a plain view, since the array's class may call it."""
 
     def assign(array: Object, other: Object) -> Object:
         vars(SOURCES.operations)[name](np.ndarray.view(array, np.ndarray), other)
@@ -88,7 +88,7 @@ def _augmented(name: str) -> Function:
     return assign
 
 
-# By name and number of arguments: what an operator does, called as a method.
+# The operations for operators that are called as methods, by the method's name and number of arguments.
 OPERATIONS = {("__setitem__", 2): _set_item} | {
     (f"__i{name}__", 1): _augmented(f"i{name}") for name in (
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
@@ -96,14 +96,14 @@ OPERATIONS = {("__setitem__", 2): _set_item} | {
 
 
 def of_array(f: Object, array: Object, *args: Object, **kwargs: Object) -> Object:
-    """`np.ndarray.method(array, ...)`: the method of arrays, whichever class the array has."""
+    """Perform `np.ndarray.method(array, ...)`, which calls NumPy's method even if the array's class overrides it."""
     if isinstance(array, Tracer):
         return getattr(array, f.__name__)(*args, **kwargs)
     return array_method(array, f.__get__(array), *args, **kwargs)
 
 
 def in_memory(new: Function) -> Object:
-    """NumPy's constructor of arrays, in memory that holds traced values if it is given such."""
+    """Return NumPy's constructor of arrays; a traced argument is passed as a plain array that shares its memory."""
 
     def lent(value: Object) -> Object:
         array = real(value) if isinstance(value, Tracer) and value.ndim else None
@@ -119,7 +119,10 @@ def _writing(f: Function, array: Object, args: Object, kwargs: Object) -> Object
 
 
 def _by_value(name: str, shown: Object, memory: Object, array: Object, args: Object, kwargs: Object) -> Object:
-    """A method of an array, of what it holds; `shown` is a copy that NumPy made of its memory, if it makes one."""
+    """Apply a method of an array to its current value.
+
+    `shown` is NumPy's result for the array's own memory, if the method may return a view; the result has its layout.
+    """
     if type(shown) is np.ndarray:
         return laid_as(shown, getattr(memory.value(array), name)(*args, **kwargs))
     if array.dtype.names is not None and name in MOVING:

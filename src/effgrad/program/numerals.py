@@ -1,4 +1,4 @@
-"""Types known from the syntax: the names of a function that are certainly numbers, whose operators stay Python's."""
+"""Inference from the syntax: the names in a function that are certainly numbers, whose operators stay Python's."""
 
 import ast
 from typing import Any
@@ -8,7 +8,7 @@ from effgrad.vocabulary import Object
 # Functions whose results are numbers, and never arrays.
 NUMERIC_CALLS = frozenset(("len", "int", "float", "bool", "range"))
 
-# Classes of which a traced value is an instance where its value is: `isinstance` with these stays Python's too.
+# Classes for which `isinstance` of a traced value agrees with that of its plain value, so that it is not rewritten.
 CONCRETE = frozenset(
     """int float complex bool str bytes list tuple dict set type
     ndarray generic number integer floating matrix""".split()
@@ -39,7 +39,7 @@ def is_number(node: Any, numbers: frozenset[str]) -> bool:
 
 
 def is_concrete(kind: ast.AST) -> bool:
-    """Whether the classes that `isinstance` is given have names in `CONCRETE`."""
+    """Whether all classes in the second argument of `isinstance` have names in `CONCRETE`."""
     if isinstance(kind, ast.Tuple):
         return all(map(is_concrete, kind.elts))
     name = kind.id if isinstance(kind, ast.Name) else kind.attr if isinstance(kind, ast.Attribute) else ""
@@ -47,7 +47,7 @@ def is_concrete(kind: ast.AST) -> bool:
 
 
 def numbers_in(function: Any) -> frozenset[str]:
-    """The names of a function that are bound to numbers and to nothing else: the greatest set that is consistent."""
+    """The names that a function binds only to numbers, as the greatest consistent set."""
     if isinstance(function, ast.Lambda):
         return frozenset()
     bindings = _bindings(function)
@@ -64,7 +64,7 @@ def numbers_in(function: Any) -> frozenset[str]:
 
 
 def lists_in(function: Any) -> frozenset[str]:
-    """The names of its own that a function binds to a list display, if it appends to any list."""
+    """The local names that a function binds to a list display, or none if it calls no `append`."""
     if not any(isinstance(x, ast.Attribute) and x.attr == "append" for x in ast.walk(function)):
         return frozenset()
     bindings = _bindings(function)
@@ -80,7 +80,10 @@ def _bindings(function: Any) -> "Bindings":
 
 
 class Bindings(ast.NodeVisitor):
-    """The expressions that each name of a function is bound to (None: a counter), and the names bound otherwise."""
+    """The expressions that each name of a function is bound to, and the names bound in other ways.
+
+    None stands for a number that no expression gives: a counter of `range`, or a length unpacked from a `shape`.
+    """
 
     def __init__(self) -> None:
         self.values: dict[str, list[ast.expr | None]] = {}
@@ -134,7 +137,7 @@ class Bindings(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: Any) -> None:
         self.unknown.add(node.name)
-        # An inner function may bind the names that it declares.
+        # An inner function may bind names of this one that it declares `nonlocal`.
         self.unknown.update(name for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for name in part.names)
 
     visit_AsyncFunctionDef = visit_FunctionDef

@@ -1,9 +1,9 @@
-"""The operations of rewritten code: each of Python's own, of what its operands hold at that moment.
+"""The operations of rewritten code: Python's own operations, applied to the current values of their operands.
 
-Without traced values an operation is Python's own: its value, its errors, its order of evaluation. A plain array that
-was written to with traced values is read (`effgrad.arrays.written`), and an operator, item or attribute that a class of
-the program defines in Python is a call of it, which is rewritten in its turn. An operation looks at the table of
-written arrays when it is called, never before: its operands may have written.
+Without traced values an operation gives Python's own value, errors and order of evaluation. A plain array that traced
+values were written to is read from its memory (`effgrad.arrays.written`). An operator, item or attribute that a class
+of the program defines in Python is a call of that method, which is rewritten too. An operation looks at the table of
+memories when it is called and never earlier, because evaluating its operands may have written to arrays.
 """
 
 import builtins
@@ -71,7 +71,7 @@ known = KNOWN.targets.get
 # Items
 
 
-# The classes of the commonest keys, in which no traced value is.
+# The classes of the commonest keys that cannot contain a traced value.
 KEYS = frozenset((int, str, np.int64, type(None), type(...)))
 
 
@@ -96,7 +96,7 @@ def item(a: Object, key: Object) -> Object:
 
 
 def held_item(a: Object, key: Object) -> Object:
-    """An item of a plain array that holds traced values: a copy of several has the class of the array."""
+    """Return an item of a plain array that holds traced values; a copy of several elements keeps the array's class."""
     result = item_of(memory_of(a), a, key)  # type: ignore[arg-type]
     if isinstance(result, np.ndarray) and result.dtype.names is not None and not np.may_share_memory(result, a):
         return by_fields(lambda field: field[key], a, result)
@@ -105,7 +105,7 @@ def held_item(a: Object, key: Object) -> Object:
 
 
 def class_item(a: Object) -> Object:
-    """The `__class_getitem__` of a class, where it is written in Python."""
+    """Return a function for the `__class_getitem__` of a class, if that is written in Python, else None."""
     found = getattr(a, "__class_getitem__", None) if isinstance(a, type) else None
     if type(found) is not MethodType or hasattr(type(a), "__getitem__"):
         return None
@@ -113,13 +113,13 @@ def class_item(a: Object) -> Object:
 
 
 def missing_item(a: Object, key: Object) -> Object:
-    """The `__missing__` of a dictionary, where it is written in Python and the key is not there."""
+    """Return the `__missing__` of a dictionary, if that is written in Python and the key is absent, else None."""
     found = method_of(type(a), "__missing__") if isinstance(a, dict) else None
     return None if found is None or key in a else found
 
 
 def record_item(a: Any) -> Any:
-    """How a field is read of a record that lies in an array."""
+    """Return the function that reads a field of a record in an array, or None if `a` is no such record."""
     return item_of_record if is_record(a) else None
 
 
@@ -129,14 +129,14 @@ def item_of_record(record: Any, key: Any) -> Any:
 
 
 def by_traced_index(array: np.ndarray, key: Any) -> Any:
-    """A plain array as one that takes a traced index, where such an index is part of a program."""
+    """Return a plain array in a form that a traced index applies to: a tracer if the index is staged or batched."""
     for part in key if type(key) is tuple else (key,):
         if isinstance(part, Tracer):
             return part.beside(array, key)
 
 
 def with_items(a: Object) -> Object:
-    """A compiled function whose items are functions, with their rules."""
+    """Return the rule of a compiled function whose items are functions (fused types), or the function unchanged."""
     rule = call(a)
     return rule if type(rule) is WithItems else a
 
@@ -170,12 +170,12 @@ def setitem(value: Object, holder: Object, key: Object) -> None:
 
 
 def set_flat(array: Object, key: Object, value: Object) -> None:
-    """`array.flat[key] = value`."""
+    """Perform `array.flat[key] = value`."""
     array.flat[key] = value
 
 
 def write_item(value: Object, array: Object, key: Object) -> None:
-    """`array[key] = value` of a plain array."""
+    """Perform `array[key] = value` on a plain array."""
     if memories:
         value = iterate(value) if is_record(value) and is_held(value.base) else read(value)
         key = read_key(key)
@@ -195,10 +195,10 @@ def delitem(holder: Object, key: Object) -> None:
 
 
 def write(array: Object, key: Object, value: Object) -> None:
-    """Write into a plain array that holds traced values, or will."""
+    """Write to a plain array that holds traced values, or does so after the write."""
     key = plain_tree(key)
     if array.dtype.names is not None:
-        if isinstance(key, str | list):  # fields, which are views
+        if isinstance(key, str | list):  # one field or several, which are views
             array, key = array[key], ...
         if array.dtype.names is not None:
             for name, part in parts_of(array.dtype.names, value, item):
@@ -225,11 +225,11 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
                 preserve(a)
                 return operate(a, b)
             if a.dtype.kind not in "fc":
-                operate(a.copy(), example(b))  # NumPy's own error
+                operate(a.copy(), example(b))  # raises NumPy's own error for operands that do not fit
                 return write_plainly(operate, a, b)
             memory = handle(a)
             result = operate(memory, b)
-            if result is not memory:  # it was not done in place
+            if result is not memory:  # the operator did not work in place
                 write(a, ..., result)
             return a
         if is_builtin(a):
@@ -263,7 +263,7 @@ for _name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "
 
 
 def attribute(owner: Activation, name: str) -> Object:
-    """An attribute; a property that is written in Python is a call."""
+    """Return `owner.name`, where a property written in Python is a call of its rewritten function."""
     kind = type(owner)
     if kind is np.ndarray:
         memory = memory_of(owner) if memories else None
@@ -274,13 +274,13 @@ def attribute(owner: Activation, name: str) -> Object:
 
 
 def attribute_of(memory: Object, array: Object, name: str) -> Object:
-    """An attribute of an array that holds traced values: views are NumPy's own."""
+    """Return an attribute of an array that holds traced values; attributes that are views are NumPy's own."""
     result = getattr(array, name)
     return memory.handle(array).flat if name == "flat" else result
 
 
 def setattribute(value: Object, owner: Activation, name: str) -> None:
-    """`owner.name = value`; a property that is written in Python is a call."""
+    """Perform `owner.name = value`, where a property written in Python is a call of its rewritten function."""
     if type(owner) is np.ndarray:
         if name in ("shape", "strides", "dtype") and (memory := memory_of(owner)) is not None:
             memory.views.pop(id(owner), None)
@@ -308,7 +308,7 @@ def delattribute(owner: Activation, name: str) -> None:
 
 
 def getter(f: Any) -> Object:
-    """`operator.attrgetter`, `itemgetter` or `methodcaller`, by what a pickle of it says."""
+    """Return an `operator.attrgetter`, `itemgetter` or `methodcaller` rewritten, with the arguments from its pickle."""
     made, args = f.__reduce__()
     if type(f) is operator.methodcaller:
         (name, *rest), named = ((*made.args, *args), made.keywords) if type(made) is functools.partial else (args, {})
@@ -318,7 +318,7 @@ def getter(f: Any) -> Object:
 
 
 def attribute_by_path(owner: Activation, path: str) -> Object:
-    """`owner.name.of.a.part`."""
+    """Return `owner.name.of.a.part` for a dotted path."""
     return functools.reduce(attribute, path.split("."), owner)
 
 
@@ -326,7 +326,7 @@ def attribute_by_path(owner: Activation, path: str) -> Object:
 
 
 def truth(value: Object) -> Object:
-    """A value whose truth Python asks next."""
+    """Return a value whose truth Python can test in place of `value`."""
     if type(value) in DIRECT:
         return value
     if is_builtin(value):
@@ -336,7 +336,7 @@ def truth(value: Object) -> Object:
 
 
 def contains(value: Object, holder: Object) -> bool:
-    """`value in holder`."""
+    """Return `value in holder`."""
     if type(holder) in DIRECT and type(value) in DIRECT:
         return value in holder
     if not is_builtin(holder):
@@ -354,7 +354,7 @@ def contains(value: Object, holder: Object) -> bool:
 
 
 def iterate(values: Object) -> Object:
-    """Return what a loop goes through in the place of some values."""
+    """Return the object that a loop iterates over in place of `values`."""
     kind = type(values)
     if kind is np.ndarray:
         return each_item(values) if values.ndim else iter(values)
@@ -374,7 +374,7 @@ def iterate(values: Object) -> Object:
 
 
 def unpacked(value: Object, shape: tuple[Object, ...]) -> Object:
-    """Return what is unpacked into a target of a shape (`effgrad.program.stores.pattern`) in the place of a value."""
+    """Return the object to unpack in place of `value` into a target of a shape (`effgrad.program.stores.pattern`)."""
     parts = iterate(value)
     inner = [place for place, part in enumerate(shape) if type(part) is tuple and ... not in shape[:place]]
     if not inner or (type(parts) is not tuple and not hasattr(parts, "__iter__")):
@@ -387,7 +387,7 @@ def unpacked(value: Object, shape: tuple[Object, ...]) -> Object:
 
 
 def each_unpacked(values: Object, shape: tuple[Object, ...]) -> Object:
-    """Go through what a loop does whose target unpacks each item."""
+    """Iterate over the items of a loop whose target unpacks each item."""
     plain = not any(type(part) is tuple for part in shape)
     return (item if plain and type(item) is tuple else unpacked(item, shape) for item in values)
 

@@ -1,4 +1,4 @@
-"""Writes to plain arrays: which of them the table of memories has to know, and what an array of integers is given."""
+"""Writes to plain arrays: which of them go to the table of memories, and how arrays of integers are written to."""
 
 import numpy as np
 
@@ -9,13 +9,15 @@ from effgrad.arrays.value import Tracer, example, plain, staging, traced_inside
 from effgrad.arrays.written import logs_all, memories, memory_of
 from effgrad.vocabulary import Function, Object
 
-# Of the indices that are most usual.
+# The classes of the commonest indices.
 PLACES = frozenset((int, slice, type(...)))
 
 
 def takes(array: Object, value: Object) -> bool:
-    """Whether a write to a plain array goes to the table: of traced values, of any once there is one, and of any in a
-    part of the program that will run again."""
+    """Whether a write to a plain array goes to the table of memories.
+
+    It does if the value is traced, if the array has a memory already, or if a part of the program may run again.
+    """
     if isinstance(value, Tracer) or (type(value) in (list, tuple) and traced_inside(value)):
         return bool(array.dtype.kind != "O")
     if memories and memory_of(array) is not None:
@@ -24,12 +26,12 @@ def takes(array: Object, value: Object) -> bool:
 
 
 def has_computed_place(array: Object, key: Object) -> bool:
-    """Whether a staged program computes where a write goes, and so what the array holds."""
+    """Whether the index of a write is staged, so that the array's elements depend on the staged program."""
     return type(key) not in PLACES and array.dtype.kind in "fc" and staging((key,)) is not None
 
 
 def is_same(array: Object, key: Object, value: Object, memory: Object) -> bool:
-    """Whether an array is written onto its own place, as the last step of `a[i] += v` does."""
+    """Whether a write stores the value that the elements already have, as the last step of `a[i] += v` does."""
     place = array[key] if isinstance(value, Tracer) else None
     if type(place) is not np.ndarray or not np.may_share_memory(place, array):
         return False
@@ -38,9 +40,10 @@ def is_same(array: Object, key: Object, value: Object, memory: Object) -> bool:
 
 
 def write_plainly(f: Function, array: Object, *args: Object, **kwargs: Object) -> Object:
-    """A function that writes to an array of integers or truth values, which have no derivative: of plain values.
+    """Call a function that writes to an array of integers or truth values with the plain values of its arguments.
 
-    Of a staged program these are the example's: the program holds for arguments that give the same.
+    Such an array has no derivative. In a staged program the values are those of the example run, and the program is
+    valid only for arguments that give the same values.
     """
     preserve(array)
     return f(array, *(_counted(arg, array) for arg in args), **{k: _counted(arg, array) for k, arg in kwargs.items()})

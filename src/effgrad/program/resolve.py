@@ -1,8 +1,8 @@
-"""Resolve a callable: find what takes its place. Rewritten code calls `call(f)` first, and then the result.
+"""The resolution of callables: for each call `f(x)`, rewritten code calls `call(f)`, and then its result, the target.
 
-How it is found depends on the type (`HOW`), and then on the identity of the callable: its rule in the table `RULES`,
-however the program has imported it. A Python function without a rule is rewritten: the user's always, one of a library
-(SciPy, pandas, Python's own modules) only when something traced goes in, and then everything that it calls.
+The search depends on the type of the callable (`HOW`), and then on its identity: its rule is in the table `RULES`,
+however the program has imported it. A Python function without a rule is rewritten: the user's always, and a library's
+(SciPy, pandas, the standard library) only when a traced value is passed in, and then with everything that it calls.
 """
 
 import abc
@@ -48,13 +48,13 @@ _targets = KNOWN.targets
 
 
 def call(f: Any) -> Object:
-    """The callable that takes the place of another one in a call."""
+    """Return the callable that replaces `f` in a call."""
     target = _targets.get(id(f))
     return HOW.get(type(f), instance)(f) if target is None else target
 
 
 def call_inside(f: Function) -> Object:
-    """Resolve in a library's code that is rewritten, where what objects hold may be traced anywhere inside."""
+    """Resolve a callable in a library's rewritten code; rewrite it at once, as objects may hold traced values deep."""
     target = call(f)
     if type(target) is OnDemand:
         return target.rewritten()
@@ -72,7 +72,7 @@ def function(f: Any) -> Object:
     if f.__code__ is _READ:
         return call(f.__dict__["reads"])
     target = _function(f)
-    # A closure may hold itself, and what is kept for it would keep it alive.
+    # A closure's target is not cached: it shares the cells, which may hold the closure, and would keep it alive.
     return target if f.__closure__ else KNOWN.keep(f, target)
 
 
@@ -88,12 +88,12 @@ def _function(f: Any) -> Object:
     if root == "effgrad":
         return f if f.__module__.startswith("effgrad.arrays") else of_ours(f)
     if root in policy.NEVER or f in policy.AT_FRAMES:
-        return closed_again(f)  # a decorator's function, mostly of a context
+        return closed_again(f)  # usually a decorator's wrapper of the user's function
     return OnDemand(f) if policy.is_read_on_demand(f) else rewritten(f)
 
 
 def rewritten(f: FunctionType) -> Object:
-    """A function with its code rewritten: the same globals, defaults and cells; without source, its names linked."""
+    """Return a function with rewritten code and the same globals, defaults and cells; `linked` if it has no source."""
     if id(f.__code__) in SOURCES.rewritten:
         return f
     code = SOURCES.counterpart(f.__code__, f.__globals__)
@@ -107,7 +107,7 @@ def rewritten(f: FunctionType) -> Object:
 
 
 def linked(f: FunctionType) -> FunctionType:
-    """A function without source: its code as it is, its global names with their rules, what it closes over read."""
+    """Return a function without source, its code unchanged, with rules for its globals and rewritten callbacks."""
     if type(f.__globals__) is Linked or stores_globals(f.__code__):
         return f
     closure = f.__closure__ if stores_cells(f.__code__) else closed_again(f).__closure__
@@ -121,7 +121,7 @@ def link(value: Object) -> Object:
 
 
 class OnDemand:
-    """A function of a library: rewritten when something traced goes in."""
+    """A library's function, which is rewritten when a traced value is passed to it."""
 
     def __init__(self, f: FunctionType) -> None:
         self.f, self.made = f, None
@@ -145,7 +145,7 @@ class OnDemand:
 
 
 def prepared(rule: Function) -> Object:
-    """A rule as it is entered: one that is a library's Python, or runs it, is rewritten when it is called."""
+    """Return a rule as it enters the table: if it is or runs a library's Python code, it is rewritten when called."""
     if type(rule) is not FunctionType:
         return rule
     python = rule.__module__ in policy.RUNNING or rule.__module__.startswith("numpy") or hasattr(rule, "runs_python")
@@ -153,7 +153,7 @@ def prepared(rule: Function) -> Object:
 
 
 def running(f: Any) -> Object:
-    """A library's Python, rewritten when it is called."""
+    """Return a function of a library's Python code that is rewritten when it is called."""
     return OnDemand(f).run_rewritten
 
 
@@ -193,7 +193,7 @@ def builtin(f: Any) -> Object:
 
 
 def compiled(f: Function) -> Object:
-    """A compiled function, with its rule if it has one."""
+    """Return the rule of a compiled function, or the function itself with its arguments read."""
     rule = RULES.target(f)
     if f.__module__ in policy.OF_NUMBERS and hasattr(rule, "rule"):
         return registry.of_one_number(f, rule.rule, reading_callbacks(rule))
@@ -201,14 +201,14 @@ def compiled(f: Function) -> Object:
 
 
 def ufunc_method(f: Function) -> Object:
-    """`np.add.reduce` and its like, and `np.add.at`, which writes."""
+    """Return the target of a ufunc's method, such as `np.add.reduce`, or `np.add.at`, which writes to an argument."""
     if f.__name__ == "at":
         return registry.writing(f, f)
     return registry.with_out(f, registry.with_lists(f, f))
 
 
 def closed_again(f: Any) -> Object:
-    """A function that closes over the user's, with these read."""
+    """Return a function with rewritten versions of the user's functions that it closes over."""
     cells = f.__closure__ or ()
     if not any(is_around_users(_content(cell)) for cell in cells):
         return f
@@ -219,12 +219,12 @@ def closed_again(f: Any) -> Object:
 def _content(cell: CellType) -> Object:
     try:
         return cell.cell_contents
-    except ValueError:  # it is empty yet
+    except ValueError:  # the cell is still empty
         return None
 
 
 def of_ours(f: Function) -> Object:
-    """A function of effgrad's, which reads the results of the user's functions itself, and may hand arrays on."""
+    """Return a function of effgrad with rewritten callbacks, and with arrays read unless it passes them on as such."""
     return given(closed_again(f), _rewritten if hasattr(f, "hands_on") else _read)
 
 
@@ -237,14 +237,14 @@ def _read(value: Object) -> Object:
 
 
 def callback(value: Object) -> Object:
-    """An argument of a function that is not rewritten: functions are, and arrays are read."""
+    """Return an argument for a function that is not rewritten: a function rewritten (`read`), an array's value."""
     return read(value) if type(value) in FUNCTIONS else _as_it_is(value)
 
 
 def read(f: Any) -> Object:
-    """A function of the user's for code that is not rewritten.
+    """Return a user's function for code that is not rewritten.
 
-    It performs operations; its result is what its arrays hold when it returns.
+    It runs rewritten, and its result has the values that its arrays hold when it returns.
     """
     if getattr(f, "__code__", None) is _READ:
         return f
@@ -263,7 +263,7 @@ _READ = next(c for c in read.__code__.co_consts if isinstance(c, CodeType))
 
 
 def passing(f: Function) -> Object:
-    """A function that goes through arrays: each item is read when it is its turn."""
+    """Return a function that iterates over arrays and reads each item only when it is reached."""
 
     def given(*args: Object, **kwargs: Object) -> Object:
         if f is reversed and type(args[0]) is np.ndarray:
@@ -281,7 +281,7 @@ def passing(f: Function) -> Object:
 
 
 def given(f: Any, what: Callable[[Object], Object]) -> Object:
-    """A function of what is made of each of its arguments."""
+    """Return a function that applies `what` to each argument and calls `f` with the results."""
 
     def called(*args: Object, **kwargs: Object) -> Object:
         return f(*map(what, args), **{key: what(value) for key, value in kwargs.items()})
@@ -295,7 +295,7 @@ def _as_it_is(value: Object) -> Object:
 
 
 def reading_callbacks(f: Function) -> Object:
-    """A function that is not rewritten, of the arguments as they are now."""
+    """Return a function that is not rewritten, called with rewritten callbacks and with the arrays' current values."""
     return given(f, callback)
 
 
@@ -321,12 +321,12 @@ def a_class(c: Object) -> Object:
 
 
 def _has_target(f: Any) -> bool:
-    """Whether a special method is written in Python, or has a rule."""
+    """Whether a special method is written in Python or has a rule."""
     return type(f) is FunctionType or RULES.target(f) is not None
 
 
 def construct(c: Object, /, *args: Object, **kwargs: Object) -> Object:
-    """An instance of a class, as `type.__call__` makes it."""
+    """Return an instance of a class, made as `type.__call__` does, with rewritten `__new__` and `__init__`."""
     new, start = c.__new__, c.__init__
     bare = new is object.__new__ and start is not object.__init__
     made = object.__new__(c) if bare else call(new)(c, *args, **kwargs)
@@ -342,12 +342,12 @@ def partial(f: Any) -> Object:
 
 
 def cached(f: Any) -> Object:
-    """A function with `functools.lru_cache`: what depends on traced values is not kept."""
+    """Return a function with `functools.lru_cache` that bypasses the cache for traced arguments."""
     return lambda *args, **kwargs: (call(f.__wrapped__) if carries(args, kwargs) else f)(*args, **kwargs)
 
 
 def of_numpy(f: Function) -> Object:
-    """A function of NumPy's protocols: its rule, of what plain arrays hold when it is called."""
+    """Return the target of a function of NumPy's protocols: its rule, called with the current values of arrays."""
     return KNOWN.keep(f, RULES.of_numpy(f))
 
 
@@ -358,7 +358,7 @@ def same(f: Function) -> Object:
     if f is type.__call__:
         return construct
     owner = getattr(f, "__self__", None)
-    if isinstance(owner, type) and f.__name__ == "__call__":  # of a metaclass, by super()
+    if isinstance(owner, type) and f.__name__ == "__call__":  # `super().__call__` in a metaclass
         return functools.partial(construct, owner)
     if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
         return with_out(owner, f.__name__, functools.partial(array_method, owner, f))
@@ -366,7 +366,7 @@ def same(f: Function) -> Object:
 
 
 def vectorized(f: Any) -> Object:
-    """`np.vectorize(g)`, with `g` rewritten."""
+    """Return the target of an `np.vectorize(g)`, with `g` rewritten."""
     if getattr(f, "pyfunc", None) is None:
         return f
     clone = object.__new__(np.vectorize)
@@ -375,7 +375,7 @@ def vectorized(f: Any) -> Object:
 
 
 def instance(f: Any) -> Object:
-    """An object that is called: by its rule, or by the `__call__` of its class."""
+    """Return the target of any other callable object: its rule, or the rewritten `__call__` of its class."""
     if isinstance(f, type):
         return a_class(f)
     rule = RULES.of_object(f)
@@ -390,7 +390,7 @@ def instance(f: Any) -> Object:
     return f if target is how else MethodType(target, f)
 
 
-# What code without source is given with its rule.
+# The types of globals that code without source gets replaced by their rules.
 LINKED = frozenset((*FUNCTIONS, BuiltinFunctionType, np.ufunc, type(np.sum), np.vectorize))
 HOW: dict[type, Object] = {
     FunctionType: function, MethodType: method, BuiltinFunctionType: builtin, type: a_class, abc.ABCMeta: a_class,

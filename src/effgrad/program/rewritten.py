@@ -1,12 +1,12 @@
-"""Find the source of a function and rewrite it: its code object and the rewritten one beside it.
+"""The search for the source of a function, and its rewritten code object.
 
-The unit is the statement at the top of a module that holds the function, or several on its line. It is compiled twice,
-as it is and rewritten (`effgrad.program.syntax`). The function's own code object is found in the first by equality,
-which includes every position and so also says that the file has not changed since; its counterpart stands at the same
-place in the second.
-Scopes, name mangling, `__class__` cells and closures are therefore Python's own, and two lambdas on a line are told
+The unit is the top-level statement of a module that contains the function, or several statements on its line. It is
+compiled twice, unchanged and rewritten (`effgrad.program.syntax`). The function's code object is found in the first
+result by equality. That compares every position, and so also proves that the file has not changed. The rewritten code
+object is at the same place in the second result.
+Scopes, name mangling, `__class__` cells and closures are therefore Python's own, and two lambdas on one line are told
 apart. Only the lines of the statement are parsed, and no syntax tree is kept. The operations are constants of the
-rewritten code, so no name is added to anybody's module.
+rewritten code, so no name is added to any module.
 """
 
 import ast
@@ -28,7 +28,7 @@ from effgrad.program.syntax import OPERATIONS, Reader, first_line
 from effgrad.program.text_programs import NUMBERS, place_numbers
 from effgrad.vocabulary import Object, Tree
 
-# Libraries are large and mostly compiled: they are rewritten only where a traced value goes in.
+# Libraries are large and mostly compiled, so their functions are rewritten only when a traced value is passed to them.
 ON_DEMAND = frozenset((
     "numpy", "scipy", "pandas", "sklearn", "statsmodels", "matplotlib", "jax", "xarray",
     *sys.stdlib_module_names,
@@ -42,11 +42,11 @@ _HOLD_IMPORTS = ("import", "from", "if", "try", "with", "for", "while")
 
 
 class NoSource(Exception):
-    """The code of a function is not in its source: there is none, or it has changed, or another tool rewrote it."""
+    """The code of a function does not match its source: there is none, it has changed, or another tool rewrote it."""
 
 
 class Module:
-    """The lines of one file, the first line of each statement at its top, and the names that it imports."""
+    """The lines of one file, the first line of each top-level statement, and the names that the file imports."""
 
     def __init__(self, lines: list[str], name: str) -> None:
         self.lines = lines
@@ -54,7 +54,7 @@ class Module:
         self.starts = [*_starts(lines), len(lines)]
         try:
             self.imports = [node for start, end in self.blocks() for node in self._imports(start, end)]
-        except SyntaxError:  # lines at the margin are parts of a statement
+        except SyntaxError:  # a line without indentation is inside a statement
             self.imports = list(_imports(ast.parse("".join(lines)).body))
         modules = (node for node in self.imports if isinstance(node, ast.Import))
         self.imported = {(a.asname or a.name).partition(".")[0] for node in modules for a in node.names}
@@ -63,24 +63,27 @@ class Module:
         return zip(self.starts, self.starts[1:], strict=False)
 
     def _imports(self, start: int, end: int) -> Iterator[Object]:
-        """The import statements in the module's own scope: whether a name is imported decides how it is called."""
+        """The import statements in the module's scope. CPython compiles `a.f()` differently if it sees `a` imported."""
         if self.lines[start].startswith(_HOLD_IMPORTS) and any("import" in line for line in self.lines[start:end]):
             yield from _imports(ast.parse("".join(self.lines[start:end])).body)
 
     def statements(self, line: int) -> list[ast.stmt]:
-        """The statement that holds a line (from 1), at its own lines; or several, with semicolons between."""
+        """Return the statement on a line (counted from 1), with its line numbers in the file.
+
+        There are several if semicolons separate them.
+        """
         start, end = max(block for block in self.blocks() if block[0] < line)
         tree = ast.parse("".join(self.lines[start:end]))
         return ast.increment_lineno(tree, start).body
 
     def statements_of_all(self, line: int) -> list[ast.stmt]:
-        """The same, by parsing the whole file: where lines at the margin are parts of a statement."""
+        """Return the same by parsing the whole file, for files where an unindented line is inside a statement."""
         nodes = ast.parse("".join(self.lines)).body
         return [node for node in nodes if first_line(node) <= line <= (node.end_lineno or 0)]
 
 
 def root_of(module: object) -> str:
-    """The package that a module is part of."""
+    """The top-level package of a module."""
     return str(module or "").partition(".")[0]
 
 
@@ -95,7 +98,7 @@ def _starts(lines: list[str]) -> Iterator[int]:
 
 
 def _within_strings(lines: list[str]) -> set[int]:
-    """The numbers of the lines that begin within a string."""
+    """The numbers of the lines that begin inside a string."""
     text, within, starts = "".join(lines), set[int](), [0, *itertools.accumulate(map(len, lines))]
     for found in _TEXTS.finditer(text):
         if "\n" in found[0]:
@@ -113,20 +116,20 @@ def _imports(body: list[Object]) -> Iterator[Object]:
 
 
 class Sources:
-    """The rewritten code of every function that has been read, by its code object."""
+    """The rewritten code of every function that was rewritten, by its code object."""
 
     def __init__(self) -> None:
         self.modules: dict[str, Module] = {}
-        # By the file, the statement's first line, and how the statement was found.
+        # Code objects and their rewritten ones, by file, first line of the statement, and how the statement was found.
         self.pairs: dict[tuple[str, int, str], list[tuple[CodeType, CodeType]]] = {}
-        # By identity: code objects hash slowly. The code is kept, and so its identity is nobody else's.
+        # By id, since code objects hash slowly. The code is kept alive, so that no other object gets its id.
         self.known: dict[int, tuple[CodeType, CodeType | None]] = {}
         self.rewritten: dict[int, CodeType] = {}
         self.lock = forks.lock()
         self.operations: ModuleType | None = None
 
     def counterpart(self, code: CodeType, names: dict[str, Object]) -> CodeType | None:
-        """The rewritten code for a code object; None if there is no source that is equal to it."""
+        """Return the rewritten code for a code object, or None if its source is not found."""
         known = self.known.get(id(code))
         if known is None:
             with self.lock:
@@ -138,7 +141,7 @@ class Sources:
         return known[1]
 
     def read_text(self, text: str, mode: str) -> CodeType:
-        """The rewritten code of a text for `eval` or `exec`."""
+        """Return the rewritten code of a string for `eval` or `exec`."""
         with self.lock:
             tree: Tree = ast.parse(text, mode=mode)
             reader = Reader(text.splitlines(keepends=True), "<string>", set(), "call")
@@ -161,7 +164,7 @@ class Sources:
         pairs: list[tuple[CodeType, CodeType]] = []
         for statements in (module.statements, module.statements_of_all):
             known = self.pairs.get((*key, statements.__name__))
-            if known is None:  # each is compiled once, whether or not the code is among its own
+            if known is None:  # compile each statement once, even if it does not contain the code
                 known = self.pairs[*key, statements.__name__] = []
                 with contextlib.suppress(SyntaxError):
                     known += self._compiled(statements(code.co_firstlineno), module, code)
@@ -184,7 +187,7 @@ class Sources:
 
 
 def source_lines(file: str, names: dict[str, Object]) -> list[str]:
-    """The lines of a file, of a notebook's cell, or of a program that was given to `python -c`."""
+    """The lines of a file, of a notebook's cell, or of a program given to `python -c`."""
     lines = linecache.getlines(file, names)
     if not lines and file == "<string>" and names.get("__name__") == "__main__" and "-c" in sys.orig_argv[:-1]:
         text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
@@ -200,7 +203,7 @@ def _command(text: str) -> list[str]:
 
 
 def _linked(code: CodeType, values: dict[str, Object]) -> CodeType:
-    """Code with the values themselves in the place of the texts that stand for them."""
+    """Return code with the placeholder strings among its constants replaced by their values."""
     constants = [
         _linked(c, values) if isinstance(c, CodeType) else values.get(c, c) if type(c) is str else c
         for c in code.co_consts
@@ -210,7 +213,7 @@ def _linked(code: CodeType, values: dict[str, Object]) -> CodeType:
 
 def _paired(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
     yield before, after
-    # In the order of their lines: Python compiles the block of a `finally` where the first jump leaves its `try`.
+    # Sorted by line, since Python compiles the block of a `finally` at the first jump out of its `try`.
     for one, other in zip(sorted(_inner(before), key=_place), sorted(_inner(after), key=_place), strict=True):
         if one.co_name != other.co_name:
             raise NoSource
@@ -222,14 +225,14 @@ def _place(code: CodeType) -> tuple[int, str]:
 
 
 def _inner(code: CodeType) -> Iterator[CodeType]:
-    """The code objects in one; a function that rewriting made, whose name begins with @, is looked through."""
+    """The code objects inside one. A function made by rewriting, whose name begins with @, is replaced by its own."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _inner(constant) if constant.co_name.startswith("@") else (constant,)
 
 
 def _alike(code: CodeType, pairs: list[tuple[CodeType, CodeType]]) -> CodeType:
-    """The counterpart of code in which pytest has rewritten the assertions: the only one with its name and line."""
+    """Return the counterpart of code whose assertions pytest has rewritten: the only one with its name and line."""
     if not any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames)):
         raise NoSource
     alike = [new for before, new in pairs if _outline(before) == _outline(code)]
@@ -247,7 +250,7 @@ def stores_globals(code: CodeType) -> bool:
 
 
 def stores_cells(code: CodeType) -> bool:
-    """Whether the code stores to variables of the functions around it."""
+    """Whether the code assigns to variables of enclosing functions."""
     around = {(name, operation) for name in code.co_freevars for operation in ("STORE_DEREF", "DELETE_DEREF")}
     return any((instruction.argval, instruction.opname) in around for instruction in dis.get_instructions(code))
 

@@ -1,6 +1,6 @@
-"""The table of rules: from a callable, by its identity, to what takes its place when it is given traced values.
+"""The table of rules: from a callable, by its identity, to the function that replaces it for traced values.
 
-The rules of a module of SciPy are in a module of ours, which is imported at the first call of a function of theirs.
+The rules for each module of SciPy are in a module of effgrad, imported when the first function of SciPy's is called.
 """
 
 import importlib
@@ -52,11 +52,11 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
     "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential",
     "scipy.sparse.linalg": "effgrad.toolbox.matrix_free", "numpy.random": "effgrad.toolbox.stochastic",
 }  # fmt: skip
-# Functions of NumPy that make an array of records of a list of them, if its dtype says so.
+# Functions of NumPy that make an array of records from a list, if their dtype is structured.
 OF_RECORDS = frozenset((np.array, np.asarray, np.asanyarray))
 # Functions of NumPy that write to their first argument.
 WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
-# Functions of NumPy that make arrays. Code without source is given arrays of ours, as its writes are not seen.
+# Functions of NumPy that make arrays. For code without source they return a `Mutable`, which sees its writes.
 CREATORS: frozenset[Object] = frozenset((
     np.array, np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.eye,
     np.identity, np.arange, np.linspace, np.copy,
@@ -70,10 +70,10 @@ UNREAD = (
 
 
 class Rules:
-    """The rules by callable, and the modules of rules that have not been asked for."""
+    """The rules by callable, and the modules of rules that have not been imported yet."""
 
     def __init__(self, prepare: Object, running: Object) -> None:
-        # What is made of a rule before it is entered: one that runs a library's Python is rewritten.
+        # `prepare` makes a rule that runs a library's Python code a rewritten one; `running` does so for any function.
         self.prepare, self.running = prepare, running
         self.table: dict[Object, Object] = {kind: when_traced(kind, rule) for kind, rule in python.CLASSES.items()}
         self.bound_methods: dict[tuple[int, Object], Object] = {}
@@ -90,7 +90,7 @@ class Rules:
     def enter(self, rules: list[Reached]) -> None:
         for owner, name, rule in rules:
             original = vars(owner).get(name)
-            # Of another version of the library; or NumPy's own there, which has its row.
+            # The function is absent from this version of the library, or is NumPy's, which has its own rule.
             if original is None or (owner is not np and original is vars(np).get(name)):
                 continue
             rule = given_arrays(owner, name, self.prepared(rule))
@@ -110,7 +110,7 @@ class Rules:
         return self.prepare(rule)
 
     def target(self, f: Any) -> Object:
-        """The rule of a function or a class, or None."""
+        """Return the rule of a function or a class, or None."""
         owner = getattr(f, "__self__", None)
         self.import_for(getattr(f, "__module__", None) or type(owner).__module__)
         return self.table.get(f)
@@ -131,16 +131,16 @@ class Rules:
         return self.bound_methods.get((id(f.__self__), f.__func__))
 
     def of_object(self, f: Any) -> Object:
-        """The rule of an object that is called, which is compared by its identity."""
+        """Return the rule of a callable object, or None; objects that do not compare by identity have none."""
         compare: Any = type(f).__hash__
         if compare is not object.__hash__ and not type(f).__module__.startswith("scipy"):
             return None
-        # The functions of Fortran libraries name no module.
+        # The functions of Fortran libraries have no `__module__`.
         self.import_for("scipy.linalg.blas" if type(f).__name__ == "fortran" else getattr(f, "__module__", None))
         return self.table.get(f)
 
     def of_numpy(self, f: Any) -> Object:
-        """A function of NumPy's protocols, of what plain arrays hold, lists with traced numbers as arrays."""
+        """Return the target of a NumPy function: its rule, with arrays read and lists of traced numbers as arrays."""
         self.import_for(getattr(f, "__module__", None))
         rule = self.table.get(f, f)
         if f in WRITING:
@@ -152,11 +152,11 @@ class Rules:
         return in_most_calls(rule, careful(f, with_given_lists), place_of_out(f))
 
 
-# What a rule makes of a function
+# Functions made from rules
 
 
 def reading(rule: Any) -> Object:
-    """A rule that runs a library's Python: its results are what its arrays hold at the end."""
+    """Return a rule that runs a library's Python code, with its result read from the arrays' memory at the end."""
     return lambda *args, **kwargs: read(rule(*args, **kwargs))
 
 
@@ -178,7 +178,7 @@ def _calling(original: Any, rule: Any) -> Object:
 
 
 class WithItems:
-    """An object whose items are functions, each with the rule."""
+    """An object whose items are functions, all with the same rule."""
 
     def __init__(self, original: Any, rule: Any) -> None:
         self.original, self.rule = original, rule
@@ -197,7 +197,7 @@ def _method(original: Any, rule: Any, holds: Object) -> Object:
 
 
 def of_one_number(f: Any, rule: Any, careful: Object) -> Object:
-    """A function of numbers, mostly of one: a float, or a traced value; `careful` is for all other arguments."""
+    """Return a function of numbers with a fast path for one float or one traced value; else it calls `careful`."""
 
     def given(*args: Object, **kwargs: Object) -> Object:
         if len(args) == 1 and not kwargs:
@@ -216,7 +216,10 @@ def of_one_number(f: Any, rule: Any, careful: Object) -> Object:
 
 
 def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], inputs: int | None) -> object:
-    """A rule for calls with plain arrays, numbers and traced values; another function for all others."""
+    """Return a function that calls `rule` if all arguments are numbers, traced values or plain arrays, else `careful`.
+
+    Plain arrays count only while none holds traced values, and at most `inputs` arguments.
+    """
 
     def of_one(*args: object, **kwargs: object) -> object:
         if len(args) == 1 and not kwargs and type(args[0]) in Tracer.direct:
@@ -254,7 +257,7 @@ def with_lists(f: Any, target: Object) -> Object:
 
 
 def _by_class(f: Any, target: Object, args: Object, kwargs: Object) -> Object:
-    """The result that an array of a subclass or a table among the arguments says; `NotImplemented` without one."""
+    """Return the result that the class of an argument decides, an array subclass or a table, or `NotImplemented`."""
     if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
         return perform(f, target, args, kwargs)
     if args and has_method(args[0], f):
@@ -281,17 +284,17 @@ def with_records(f: Any, target: Any) -> Any:
 
 
 def with_outs_by_name(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The arguments of a ufunc, the arrays to write to among them given by `out=`."""
+    """Return the arguments of a ufunc, with positional output arrays moved to `out=`."""
     outs = args[ufunc.nin : ufunc.nin + ufunc.nout]
     if len(args) > ufunc.nin + ufunc.nout or not all(isinstance(out, np.ndarray | Tracer | None) for out in outs):
-        ufunc(*args, **kwargs)  # NumPy's error
+        ufunc(*args, **kwargs)  # raises NumPy's error
     if outs:
         kwargs = {**kwargs, "out": (*outs, *[None] * (ufunc.nout - len(outs)))}
     return args[: ufunc.nin], kwargs
 
 
 def with_out(f: Any, target: Object) -> Object:
-    """A function that may be given the array to write to."""
+    """Return a function that handles the argument `out`, if it is given, and calls `target`."""
 
     def given(*args: Object, **kwargs: Object) -> Object:
         if isinstance(f, np.ufunc):
@@ -323,7 +326,7 @@ def with_out(f: Any, target: Object) -> Object:
 
 
 def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tracer, ...]) -> tuple[object, ...]:
-    """Store each of several results in the array given for it, or hand it on, as large, where there is None."""
+    """Store each of several results in its output array; a result without one is returned, broadcast to their shape."""
     shape = np.broadcast_shapes(*[np.shape(out) for out in (*outs, *results) if out is not None])
     for out, result in zip(outs, results, strict=True):
         if isinstance(out, np.ndarray) and out.dtype.kind not in "fc":
@@ -337,7 +340,7 @@ def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tra
 
 
 def holds_traced(tree: Tree) -> bool:
-    """Whether a traced value, or an array that holds some, is among arguments."""
+    """Whether a traced value, or an array that holds traced values, is among the arguments."""
     if type(tree) in (list, tuple):
         return any(map(holds_traced, tree))
     if type(tree) is dict:
@@ -346,7 +349,7 @@ def holds_traced(tree: Tree) -> bool:
 
 
 def creating(target: Callable[..., object]) -> Callable[..., object]:
-    """A function that makes arrays, for code without source."""
+    """Return a function that makes arrays in the form that code without source can write traced values to."""
 
     def given(*args: object, **kwargs: object) -> object:
         result = target(*args, **kwargs)
@@ -356,7 +359,7 @@ def creating(target: Callable[..., object]) -> Callable[..., object]:
 
 
 def writing(f: Any, target: Object) -> Object:
-    """A function that writes to its first argument."""
+    """Return the target of a function that writes to its first argument."""
 
     def given(array: Object, *args: Object, **kwargs: Object) -> Object:
         if memories:

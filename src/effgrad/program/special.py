@@ -1,6 +1,6 @@
-"""Functions of Python's that ask an object by a special method: `abs(p)`, `float(p)`, `iter(p)`, `getattr(p, name)`.
+"""Python's built-in functions that call a special method: `abs(p)`, `float(p)`, `iter(p)`, `getattr(p, name)`.
 
-Each calls the method where a class of the program defines it in Python, rewritten, and is Python's own otherwise.
+If a class of the program defines the method in Python, its rewritten method is called; else the function is Python's.
 """
 
 import ast
@@ -28,9 +28,9 @@ METHODS: dict[Value, str] = {
     float: "__float__", complex: "__complex__", int: "__int__", bool: "__bool__", hash: "__hash__",
     operator.index: "__index__",
 }  # fmt: skip
-# They go through their first argument.
+# Functions that iterate over their first argument.
 ITERATING = (sum, tuple, list, set, frozenset, enumerate)
-# They go through it if it is the only one, and compare its items.
+# Functions that compare the items of their only argument, or their arguments if there are several.
 COMPARING = (min, max, sorted)
 # Attributes by which programs tell arrays from numbers.
 OF_ARRAYS = frozenset((
@@ -43,12 +43,12 @@ OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
 
 
 def method_of_first(args: tuple[Value, ...], name: str) -> Value:
-    """The method that a class of the program gives the first argument, or None."""
+    """Return the rewritten method of the first argument that a class of the program defines, or None."""
     return None if not args or is_builtin(args[0]) else method_of(type(args[0]), name)
 
 
 def by_method(f: Value, name: str) -> Function:
-    """A function of Python's as a method of its first argument."""
+    """Return the target of a built-in function that calls a method of its first argument."""
     plainly = call(f)
 
     def asked(*args: Value, **kwargs: Value) -> Value:
@@ -61,7 +61,7 @@ def by_method(f: Value, name: str) -> Function:
 
 
 def iterating(f: Value) -> Function:
-    """A function that goes through its first argument."""
+    """Return the target of a function that iterates over its first argument."""
     plainly = call(f)
 
     def through(*args: Value, **kwargs: Value) -> Value:
@@ -73,7 +73,7 @@ def iterating(f: Value) -> Function:
 
 
 class Ordered:
-    """An item whose order a class of the program decides."""
+    """An item of a comparison that calls the rewritten methods of a class of the program."""
 
     def __init__(self, item: Value) -> None:
         self.item = item
@@ -86,7 +86,7 @@ class Ordered:
 
 
 def comparing(f: Value) -> Function:
-    """A function that compares items with each other."""
+    """Return the target of a function that compares items with each other."""
     plainly = call(f)
 
     def compared(*args: Value, **kwargs: Value) -> Value:
@@ -107,7 +107,7 @@ def _decides_order(item: Value) -> bool:
 
 
 def is_instance(value: Value, kind: Value, /) -> bool:
-    """`isinstance`: an abstract class such as `Iterable` is asked about the class that a traced value stands for."""
+    """Return `isinstance(value, kind)`. An abstract class such as `Iterable` tests the class that a tracer imitates."""
     if not isinstance(value, kind):
         return False
     if not isinstance(value, Tracer) or type(kind) is type:
@@ -118,7 +118,7 @@ def is_instance(value: Value, kind: Value, /) -> bool:
         return any(is_instance(value, part) for part in kind)
     try:
         return issubclass(value.__class__, kind)
-    except TypeError:  # a protocol with attributes, which only objects are asked for
+    except TypeError:  # a protocol with data attributes, for which Python allows only `isinstance`
         return True
 
 
@@ -146,7 +146,7 @@ def has_attribute(owner: Value, name: str, /) -> bool:
 
 
 def _lacks(owner: Value, name: str) -> bool:
-    """Whether a traced value has an attribute of arrays that its number does not have: a number has no length."""
+    """Whether a traced number has an attribute of arrays that the number it stands for lacks, such as `__len__`."""
     return name in OF_ARRAYS and isinstance(owner, Tracer) and not hasattr(owner.__class__, name)
 
 
@@ -165,7 +165,7 @@ ATTRIBUTES = {
 
 
 def iterator(*args: Value) -> Value:
-    """`iter`, which gives what `__iter__` of a class of the program returns, and no other object."""
+    """Return `iter(...)`; for a class of the program it is the very object that its `__iter__` returns."""
     found = method_of_first(args, "__iter__") if len(args) == 1 else None
     if found is None:
         return iter(operations.iterate(args[0])) if len(args) == 1 else builtins.iter(*args)
@@ -174,7 +174,7 @@ def iterator(*args: Value) -> Value:
 
 
 def following(*args: Value) -> Value:
-    """`next`, by `__next__` of a class of the program."""
+    """Return `next(...)`, by the rewritten `__next__` of a class of the program."""
     found = method_of_first(args, "__next__")
     if found is None:
         return builtins.next(*args)
@@ -195,7 +195,7 @@ def format_of(value: Value, spec: str = "", /) -> str:
 
 
 def reading(f: Value) -> Function:
-    """A constructor of numbers, which may be given a text."""
+    """Return the target of a constructor of numbers that may be given the text of a traced number."""
     plainly = call(f)
 
     def made(*args: Value, **kwargs: Value) -> Value:
@@ -212,7 +212,7 @@ def print_texts(*args: Value, **kwargs: Value) -> None:
 
 
 def enter() -> None:
-    """Enter the functions among those that are known."""
+    """Register the targets of these functions."""
     targets: dict[Value, Value] = {f: by_method(f, name) for f, name in METHODS.items()}
     targets |= {f: iterating(f) for f in ITERATING} | {f: comparing(f) for f in COMPARING} | ATTRIBUTES
     targets |= {getattr(operator, name): getattr(operations, name) for name in OPERATORS}

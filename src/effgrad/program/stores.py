@@ -1,7 +1,7 @@
-"""Rewrite the forms of syntax that bind: assignments, augmented assignments, comprehensions and `with`.
+"""The rewriting of syntax that binds names: assignments, augmented assignments, comprehensions and `with`.
 
-A target that is an item or an attribute becomes an operation; inside a tuple its value goes through a name of ours
-first, which begins with @ as no name of the program does.
+An assignment to an item or an attribute becomes an operation. If such a target is inside a tuple, its value is first
+bound to a temporary name, which begins with @ and so cannot occur in the program.
 """
 
 import ast
@@ -42,7 +42,7 @@ def assign(reader: Reader, node: ast.Assign) -> Object:
 
 
 def unpacked(reader: Reader, place: ast.Tuple | ast.List, value: ast.expr) -> ast.expr:
-    """The value that is unpacked into a target; Python unpacks a tuple that stands there itself."""
+    """Return the expression for the value unpacked into a target. A literal tuple is left to Python."""
     shape = pattern(place)
     if isinstance(value, ast.Tuple | ast.List) and not any(isinstance(part, tuple) for part in shape):
         return value
@@ -50,7 +50,7 @@ def unpacked(reader: Reader, place: ast.Tuple | ast.List, value: ast.expr) -> as
 
 
 def each(reader: Reader, place: Object, values: ast.expr) -> ast.expr:
-    """Return what a loop goes through, where its target unpacks each item."""
+    """Return the expression that a loop iterates over, which prepares each item if the target unpacks it."""
     if not isinstance(place, ast.Tuple | ast.List):
         return values
     return reader.operation("each_unpacked", values, values, ast.Constant(pattern(place)))
@@ -80,7 +80,7 @@ def comprehension(reader: Reader, node: ast.comprehension) -> Object:
 
 
 def pattern(place: Object) -> Object:
-    """The shape of a target as a constant: a tuple for one that is unpacked, ... for a star, None for any other."""
+    """The shape of a target as a constant: a tuple for a tuple or list, ... for a starred target, else None."""
     if isinstance(place, ast.Tuple | ast.List):
         return tuple(map(pattern, place.elts))
     return ... if isinstance(place, ast.Starred) else None
@@ -111,12 +111,12 @@ def flattened(places: list[ast.expr]) -> Iterator[ast.expr]:
 
 
 def deleted(name: str, at: ast.AST) -> ast.stmt:
-    """A name of ours goes as soon as it has been read: the program's arrays live as long as they would."""
+    """Return the deletion of a temporary name after its use, so that the program's arrays do not live longer."""
     return placed(ast.Delete([ast.Name(name, ast.Del())]), at)
 
 
 def _chained(reader: Reader, node: ast.Assign) -> list[ast.stmt]:
-    """`a = b, c = value` as one assignment after the other, as only one of them goes through the value."""
+    """Split `a = b, c = value` into successive assignments, since only some of the targets unpack the value."""
     name = reader.temporary()
     result: list[ast.stmt] = [placed(ast.Assign([ast.Name(name, ast.Store())], node.value), node)]
     for place in node.targets:
@@ -129,7 +129,10 @@ def _chained(reader: Reader, node: ast.Assign) -> list[ast.stmt]:
 
 
 def target(reader: Reader, place: Object, stores: list[ast.stmt]) -> Object:
-    """A target of an assignment without items and attributes: the values go through names of ours, in their order."""
+    """Return a target without items and attributes, and append the assignments to them to `stores`.
+
+    Each part of such a target becomes a temporary name, so that the parts are assigned in Python's order.
+    """
     if isinstance(place, ast.Name) or not any(isinstance(x, ast.Subscript | ast.Attribute) for x in ast.walk(place)):
         return place
     return renamed(reader, place, stores)
@@ -153,10 +156,10 @@ def renamed(reader: Reader, place: Object, stores: list[ast.stmt]) -> Object:
 
 
 def store(reader: Reader, place: Object, value: ast.expr, at: ast.AST) -> ast.stmt:
-    """An assignment to an item or an attribute. Python's order: the value, what holds it, the key."""
+    """Return an assignment to an item or an attribute. It evaluates the value, the holder and the key in this order."""
     if isinstance(place, ast.Subscript):
         return placed(ast.Expr(reader.operation("setitem", at, value, place.value, key(reader, place.slice))), at)
-    if place.attr.startswith("__"):  # a class may mangle the name
+    if place.attr.startswith("__"):  # Python may mangle the name in a class
         return placed(ast.Assign([place], value), at)
     return placed(ast.Expr(reader.operation("setattribute", at, value, place.value, ast.Constant(place.attr))), at)
 
@@ -185,7 +188,7 @@ def augmented(reader: Reader, node: ast.AugAssign) -> Object:
 
 
 def directly(reader: Reader, node: ast.AugAssign, names: list[ast.Name]) -> ast.stmt:
-    """`s += a * x` as it stands if `s` holds a number or a traced value: an array would be written to."""
+    """Return `s += a * x` also unchanged, for an `s` that is a number or a traced value: not an array to write to."""
     target: Object = node.target
     before, place = copy.deepcopy(node), ast.copy_location(ast.Name(target.id, ast.Load()), target)
     questions = asked([place], "OPERANDS", reader.named)
@@ -199,7 +202,7 @@ def directly(reader: Reader, node: ast.AugAssign, names: list[ast.Name]) -> ast.
 
 
 def _updated_at_once(reader: Reader, name: str, node: Any) -> ast.stmt:
-    """`a[i] += b`, where nothing that the value does can change `a[i]` between."""
+    """Return `a[i] += b` as one operation, since evaluating the value `b` cannot change `a[i]`."""
     place = node.target
     if isinstance(place, ast.Subscript):
         update = reader.operation("item_" + name, node, place.value, place.slice, node.value)
@@ -209,7 +212,7 @@ def _updated_at_once(reader: Reader, name: str, node: Any) -> ast.stmt:
 
 
 def _updated_in_steps(reader: Reader, name: str, node: Any) -> list[ast.stmt]:
-    """`a[i] += f()`: Python reads the item before it evaluates the value."""
+    """Return `a[i] += f()` in steps, since Python reads the item before it evaluates the value."""
     place = node.target
     parts = {reader.temporary(): place.value}
     if isinstance(place, ast.Subscript):

@@ -1,7 +1,7 @@
 """Records: elements of a structured array, each a view of the array's memory (NumPy's guide, structured arrays).
 
-NumPy makes of a record's field an array without an owner that the table of memories could know, so a field is taken
-here as a view of the array that the record lies in.
+The table of memories finds an array by the owner of its memory. NumPy gives a field of a record no such owner, so a
+field is made here as a view of the array that contains the record.
 """
 
 from collections.abc import Iterator
@@ -14,23 +14,26 @@ from effgrad.vocabulary import Function, Value
 
 
 def is_record(value: Value) -> bool:
-    """Whether a value is a record that lies in an array."""
+    """Whether a value is a record that is a view of an array."""
     return isinstance(value, np.void) and value.dtype.names is not None and isinstance(value.base, np.ndarray)
 
 
 def field_of(record: Value, key: Value) -> Value:
-    """A field of a record, or several, as a view of the array that the record lies in."""
+    """Return a field of a record, or several, as a view of the array that contains the record."""
     owner = owner_of(record.base)
     start = record.__array_interface__["data"][0] - np.lib.array_utils.byte_bounds(owner)[0]
     held = np.ndarray((), record.dtype, owner.data if owner.flags.c_contiguous else owner.T.data, start)
     if isinstance(key, str | list):
         return held[key]
-    record[key]  # NumPy's error for a number that no field has
+    record[key]  # raises NumPy's error for an invalid field number
     return held[record.dtype.names[key]]
 
 
 def parts_of(names: tuple[str, ...], value: Value, item: Function) -> Iterator[tuple[str, Value]]:
-    """Each field of an array that is written to, and what it is given: of records by their place, or a value of all."""
+    """Iterate over the fields of a structured array and the value written to each.
+
+    A record gives its field of the same position, and any other value is written to all fields.
+    """
     made = getattr(getattr(value, "dtype", None), "names", None)
     if made is not None and len(made) != len(names):
         np.empty(1, [(name, float) for name in names])[...] = np.zeros(1, [(name, float) for name in made])
@@ -46,12 +49,12 @@ def parts_of(names: tuple[str, ...], value: Value, item: Function) -> Iterator[t
 
 
 def _part(value: Value, place: int) -> Value:
-    """The part of a record that is a tuple; of each in a list of records."""
+    """Return an item of a record given as a tuple, or of each record in a list."""
     return [_part(row, place) for row in value] if type(value) is list else value[place]
 
 
 def by_fields(move: Function, array: Value, result: Value) -> Value:
-    """Put the traced values of their fields into records that NumPy has moved."""
+    """Write the traced values of the fields of `array` to the records `result`, into which NumPy has moved them."""
     for name in result.dtype.names:
         if result[name].dtype.names is not None:
             by_fields(move, array[name], result[name])

@@ -1,10 +1,10 @@
 """Arrays of the program's own classes: subclasses of `np.ndarray`, with attributes or methods of their own.
 
 `x.view(cls)` of a traced value is a real array of that class, whose memory holds the traced values (`effgrad.arrays.
-written`), so that its constructor, `__array_finalize__`, attributes and views are the class's and NumPy's own. An
-operation on such arrays is performed on what they hold; which class its result has, and with which attributes, NumPy
-says itself: the operation is done once more on plain numbers in arrays of these classes, and the traced result takes
-the place of the numbers. If a class computes other numbers than an array would, there is no rule for what it does.
+written`). So its constructor, `__array_finalize__`, attributes and views are the class's and NumPy's own. An operation
+on such arrays is performed on their traced values. NumPy also performs it on plain numbers in arrays of these classes,
+which gives the class and the attributes of the result; the traced result then replaces the numbers. If a class computes
+other numbers than an array would, no rule describes it, and an error is raised.
 """
 
 from collections.abc import Callable
@@ -18,28 +18,28 @@ from effgrad.vocabulary import Object, Params, Tree
 
 
 def is_subclass(value: object) -> bool:
-    """Whether a value is an array of a class derived from NumPy's."""
+    """Whether a value is an array of a subclass of `np.ndarray`."""
     return type(value) is not np.ndarray and isinstance(value, np.ndarray) and not isinstance(value, Tracer)
 
 
 def is_held(value: Object) -> bool:
-    """Whether a value is an array, of whichever class, whose memory holds traced values."""
+    """Whether a value is an array, of any class, whose memory holds traced values."""
     held = bool(memories) and isinstance(value, np.ndarray) and not isinstance(value, Tracer)
     return held and memory_of(value) is not None
 
 
 def has_subclass(tree: Tree) -> bool:
-    """Whether an array of a subclass is in an argument, or in lists and tuples."""
+    """Whether an argument is an array of a subclass, or contains one in lists and tuples."""
     return any(map(has_subclass, tree)) if type(tree) in (list, tuple) else is_subclass(tree)
 
 
 def read_arrays(value: object) -> Object:
-    """A value as it is now; an array of a subclass stays one, as its class may define what is done with it."""
+    """Return a value read from its memory. An array of a subclass is not read: its class may define the operation."""
     return value if is_subclass(value) else read(value)
 
 
 def perform_any(operate: Callable[..., Object], *operands: object) -> Object:
-    """An operator, of arrays of subclasses too if traced values are among the operands."""
+    """Apply an operator, also to arrays of subclasses together with traced values."""
     plainly = not any(map(is_subclass, operands)) or not any(isinstance(a, Tracer) or is_held(a) for a in operands)
     return operate(*operands) if plainly else perform(operate, operate, operands, {})
 
@@ -52,7 +52,7 @@ def each(tree: Tree, what: Callable[[Object], Object]) -> Object:
 
 
 def perform(f: Callable[..., Object], rule: Callable[..., Object], args: tuple[Object, ...], kwargs: Params) -> Object:
-    """A function of NumPy by its rule, with the class and the attributes that NumPy gives its result."""
+    """Apply a function of NumPy by its rule, and give the result the class and attributes that NumPy would."""
     kinds = subclasses((*args, *kwargs.values()))
     if any(issubclass(kind, REFUSED) for kind in kinds):
         raise no_subclass(kinds[0])
@@ -62,13 +62,13 @@ def perform(f: Callable[..., Object], rule: Callable[..., Object], args: tuple[O
 
 
 def as_array(value: Object) -> Object:
-    """The value of an array now, without its class."""
+    """Return an array's current value, without its subclass."""
     value = read(value)
     return value.view(np.ndarray) if is_subclass(value) else value
 
 
 def as_numbers(value: Object) -> Object:
-    """The plain numbers of an array, in one of its class and with its attributes."""
+    """Return an array's plain numbers in a copy with its class and attributes."""
     if isinstance(value, Tracer):
         return numbers_of(value)[()]
     if type(value) is np.ndarray:
@@ -81,28 +81,28 @@ def as_numbers(value: Object) -> Object:
 
 
 def subclasses(tree: Tree) -> list[type]:
-    """The classes of the arrays of subclasses in nested lists and tuples."""
+    """The subclasses of `np.ndarray` that arrays in nested lists and tuples have."""
     if type(tree) in (list, tuple):
         return [kind for item in tree for kind in subclasses(item)]
     return [type(tree)] if is_subclass(tree) else []
 
 
 def dressed(shown: Object, value: Object, kind: type) -> Object:
-    """A traced result in an array as NumPy shows it: of its class, with its attributes."""
+    """Return a traced result in the array `shown` that NumPy computed, which has the class and the attributes."""
     if type(shown) in (list, tuple) and type(value) in (list, tuple) and len(shown) == len(value):
         return type(shown)(dressed(one, other, kind) for one, other in zip(shown, value, strict=True))
     if not has_same_numbers(shown, value):
         raise no_subclass(kind)
     if not is_subclass(shown) or not depends(value):
         return shown if is_subclass(shown) else value
-    if shown.dtype.kind not in "fc":  # a condition that a compiled program computes
+    if shown.dtype.kind not in "fc":  # a condition in a staged program
         return value
     handle(shown)[...] = np.reshape(value, shown.shape)
     return shown
 
 
 def has_same_numbers(shown: object, value: Object) -> bool:
-    """Whether a class has computed the numbers that the elements of its arrays give, in whichever shape."""
+    """Whether a subclass's result has the same numbers as the rule's result, in any shape."""
     if not isinstance(shown, np.ndarray | np.generic | float | int | complex):
         return shown is value
     one, other = np.asarray(shown), np.asarray(numbers_of(value) if depends(value) else value)

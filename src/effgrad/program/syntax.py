@@ -1,11 +1,11 @@
-"""Rewrite Python's syntax as calls of operations: the table from a kind of node to what it becomes.
+"""The rewriting of Python's syntax to calls of operations: a table from classes of nodes to rules.
 
 `f(a)` becomes `@.call(f)(a)`, `a + b` becomes `@.add(a, b)`, `a[i] = v` becomes `@.setitem(v, a, i)`, where `@` is the
-module `effgrad.program.operations` as a constant of the code. What an operation evaluates, and in which order, is what
-Python evaluates; each new node has the position of the one that it replaces, so tracebacks and debuggers show the
+module `effgrad.program.operations` as a constant of the code. Rewritten code evaluates the same expressions as Python,
+in the same order. Each new node has the position of the node that it replaces, so tracebacks and debuggers show the
 user's lines. An operation on values that are certainly numbers (counters, lengths, literals) stays Python's own.
 
-To add a form of syntax, write a function of the reader and the node, and enter it with `@rewrites(ast.Node)`.
+To add a form of syntax, write a function of the reader and the node, and register it with `@rewrites(ast.Node)`.
 """
 
 import ast
@@ -18,7 +18,7 @@ from effgrad.program.direct import asked, both, is_key, names_of, on_one_line
 from effgrad.program.numerals import is_concrete, is_number, lists_in, numbers_in
 from effgrad.vocabulary import Object
 
-# The constant that stands for the module of operations until the code is linked; no program has it as a text.
+# The string constant that stands for the module of operations until the code is linked. No program contains it.
 OPERATIONS = "@effgrad.program.operations"
 BINARY: dict[type, str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -29,14 +29,14 @@ UNARY: dict[type, str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"
 COMPARE: dict[type, str] = {
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }  # fmt: skip
-# These ask about the frame that calls them or about a type only, or start a debugger: a call of them stays Python's.
+# Functions that inspect the frame of their caller or only a type, or start a debugger. Calls of them are not rewritten.
 PLAIN_CALLS = frozenset((
     "super", "issubclass", "len", "locals", "globals", "vars", "dir", "id", "eval", "exec",
     "callable", "breakpoint",
 ))  # fmt: skip
-# In the paths of libraries: this package, whose rules ask for the class of a traced value, and what is installed.
+# Parts of the paths of libraries: of this package, whose rules test for traced values, and of installed packages.
 LIBRARY_PATHS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "site-packages", "dist-packages")
-# Attributes that an array has of its own, whatever is written to it.
+# Attributes of an array that do not depend on its elements.
 OUTLINE = frozenset(("shape", "ndim", "size", "dtype"))
 
 Rule = Callable[["Reader", Any], Any]
@@ -44,7 +44,7 @@ forms: dict[type[ast.AST], Rule] = {}
 
 
 def rewrites(*kinds: type[ast.AST]) -> Callable[[Rule], Rule]:
-    """Enter a function as the rule for nodes of some kinds."""
+    """Register a function as the rule for nodes of some classes."""
 
     def enter(rule: Rule) -> Rule:
         forms.update(dict.fromkeys(kinds, rule))
@@ -54,18 +54,19 @@ def rewrites(*kinds: type[ast.AST]) -> Callable[[Rule], Rule]:
 
 
 class Reader(ast.NodeTransformer):
-    """Rewrites one statement at the top of a module, given the names that the module imports."""
+    """Rewrites one top-level statement of a module, given the names that the module imports."""
 
     def __init__(self, lines: list[str], file: str, imported: set[str], call: str) -> None:
         self.lines, self.file, self.imported, self.call = lines, file, imported, call
-        # The names of the innermost function that are certainly numbers, and whether its loops ask.
+        # The names in the innermost function that are certainly numbers, the names that it binds to lists, and whether
+        # its loops ask the handlers how to run.
         self.numbers: frozenset[str] = frozenset()
         self.lists: frozenset[str] = frozenset()
         self.asks = False
-        # Whether an expression is read that also stays as it stands (`effgrad.program.direct`).
+        # Whether the expression being rewritten also stays unchanged behind a guard (`effgrad.program.direct`).
         self.stays = False
         self.names = 0
-        # What stands in the code for a text that no program has.
+        # The values that replace placeholder strings in the compiled code.
         self.constants: dict[str, Object] = {}
 
     def read(self, statement: ast.stmt) -> list[ast.stmt]:
@@ -77,15 +78,15 @@ class Reader(ast.NodeTransformer):
         return self.generic_visit(node) if rule is None else rule(self, node)
 
     def operation(self, name: str, at: ast.AST, *args: ast.expr) -> ast.expr:
-        """A call of an operation, at the position of the node that it replaces."""
+        """Return a call of an operation, at the position of the node that it replaces."""
         line, column = at.lineno, at.col_offset  # type: ignore[attr-defined]
-        # On one line: Python counts a call of an attribute to the line on which that ends.
+        # The position ends on its first line, because Python attributes a method call to the attribute's last line.
         place = {"lineno": line, "col_offset": column, "end_lineno": line, "end_col_offset": column}
         function = ast.Attribute(ast.Constant(OPERATIONS, **place), name, ast.Load(), **place)
         return placed(ast.Call(function, list(args), []), at)
 
     def directly(self, node: Any, otherwise: Callable[[], ast.expr]) -> ast.expr:
-        """An expression as it stands if the values of its names are of classes with Python's own operators."""
+        """Return an expression rewritten by `otherwise`, and unchanged for values whose operators are Python's own."""
         names = None if self.stays or not on_one_line(node) else names_of(node, self.numbers)
         if not names:
             return otherwise()
@@ -96,17 +97,17 @@ class Reader(ast.NodeTransformer):
         return placed(ast.IfExp(both(asked(names, "DIRECT", self.named)), before, read), node)
 
     def named(self, name: str) -> ast.expr:
-        """An operation itself, or another constant of their module."""
+        """Return an expression for an attribute of the module of operations."""
         return ast.Attribute(ast.Constant(OPERATIONS), name, ast.Load())
 
     def read_now(self, node: ast.expr) -> ast.expr:
-        """An expression, read: the array is what its memory holds at this moment."""
+        """Return an expression for the value of `node`, where an array's current elements are read from its memory."""
         if self.is_number(node) or isinstance(node, ast.Compare | ast.Lambda | ast.JoinedStr):
             return node
         return self.operation("read", node, node)
 
     def constant(self, value: object) -> str:
-        """The text that stands for a value that becomes a constant of the code."""
+        """Return the placeholder string for a value that becomes a constant of the code."""
         text = f"@effgrad {len(self.constants)}"
         self.constants[text] = value
         return text
@@ -116,7 +117,7 @@ class Reader(ast.NodeTransformer):
         return f"@{self.names}"
 
     def is_number(self, node: ast.AST) -> bool:
-        """Whether an expression is certainly a number or a text, so that its operators are Python's."""
+        """Whether an expression is certainly a number or a string, so that its operators are Python's."""
         return is_number(node, self.numbers)
 
 
@@ -124,7 +125,7 @@ Node = TypeVar("Node", bound=ast.AST)
 
 
 def placed(node: Node, at: ast.AST) -> Node:
-    """A new node and its new parts, at the position of another."""
+    """Return a new node, with it and its new children at the position of another node."""
     ast.copy_location(node, at)
     for child in ast.iter_child_nodes(node):
         if not hasattr(child, "lineno"):
@@ -133,7 +134,7 @@ def placed(node: Node, at: ast.AST) -> Node:
 
 
 def first_line(node: Any) -> int:
-    """The line at which a statement or a lambda begins, its decorators included."""
+    """The line on which a statement or a lambda begins, including its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([int(node.lineno), *(decorator.lineno for decorator in decorators)])
 
@@ -144,14 +145,14 @@ def first_line(node: Any) -> int:
 @rewrites(ast.Call)
 def call(reader: Reader, node: ast.Call) -> Object:
     if isinstance(node.func, ast.Attribute):
-        # The object, but not the method: `call` finds that.
+        # Rewrite the object but not the look-up of the method, which `call` resolves.
         node.func.value = reader.visit(node.func.value)
     else:
         node.func = reader.visit(node.func)
     node.args = [reader.visit(arg) for arg in node.args]
     node.keywords = [reader.visit(keyword) for keyword in node.keywords]
     name = node.func.id if isinstance(node.func, ast.Name) else ""
-    # A library asks for a type to follow a protocol, which a traced value has (copy, Dask, pandas).
+    # A library tests a type to follow a protocol, which a traced value implements (copy, Dask, pandas).
     of_library = reader.call != "call" or any(place in reader.file for place in LIBRARY_PATHS)
     asks_protocol = name in ("type", "isinstance") and of_library
     asks_class = name == "isinstance" and len(node.args) == 2 and is_concrete(node.args[1])
@@ -163,7 +164,7 @@ def call(reader: Reader, node: ast.Call) -> Object:
 
 
 def resolved(reader: Reader, function: ast.expr) -> ast.expr:
-    """The expression for what is called in the place of a function: it is known, or `call` finds it."""
+    """Return the expression for the target of a function: it is looked up among the known ones before `call`."""
     target = reader.operation(reader.call, function, function)
     root: ast.AST = function
     while isinstance(root, ast.Attribute):
@@ -235,7 +236,7 @@ def compared(reader: Reader, node: ast.Compare) -> ast.expr:
     if len(node.ops) == 1:
         holds = reader.operation("contains", node, node.left, node.comparators[0])
         return holds if isinstance(node.ops[0], ast.In) else placed(ast.UnaryOp(ast.Not(), holds), node)
-    # A chain: Python's own, of what the operands hold.
+    # A chain of comparisons stays Python's own, on the current values of the operands.
     node.left = reader.read_now(node.left)
     node.comparators = [reader.read_now(other) for other in node.comparators]
     return node
@@ -249,7 +250,7 @@ def logical(reader: Reader, node: ast.BoolOp) -> ast.BoolOp:
 
 
 def truth(reader: Reader, test: ast.expr) -> ast.expr:
-    """An expression whose truth Python asks."""
+    """Return an expression whose truth Python can test in place of `test`."""
     decided = reader.is_number(test) or isinstance(test, ast.Compare) or _is_negation(test)
     result: ast.expr = reader.visit(test)
     if decided or isinstance(result, ast.Compare | ast.Lambda | ast.JoinedStr):
@@ -271,7 +272,7 @@ def condition(reader: Reader, node: Any) -> Object:
 
 
 def tested(reader: Reader, test: ast.expr) -> ast.expr:
-    """The test of a branch: `and`, `or` and `not` ask each of their parts."""
+    """Return the test of a branch rewritten, with each operand of `and`, `or` and `not` tested for truth."""
     if isinstance(test, ast.BoolOp):
         test.values = [tested(reader, value) for value in test.values]
         return test
@@ -305,7 +306,7 @@ def subscript(reader: Reader, node: ast.Subscript) -> ast.AST:
 
 
 def key(reader: Reader, index: ast.expr) -> ast.expr:
-    """Return the index in brackets as an expression of its own."""
+    """Return the index in brackets as an expression that can stand outside of them."""
     if isinstance(index, ast.Slice):
         parts = [part or ast.Constant(None) for part in (index.lower, index.upper, index.step)]
         return reader.operation("slice", index, *parts)
@@ -323,7 +324,7 @@ def starred(reader: Reader, node: Any) -> Object:
 
 
 def iterated(reader: Reader, node: ast.expr) -> ast.expr:
-    """Return the expression that a loop goes through."""
+    """Return the expression for the object that a loop iterates over."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
         result: ast.expr = reader.visit(node)
         return result

@@ -1,4 +1,4 @@
-"""Programs for `eval` and `exec` with traced numbers written in them: the numerals stand for these numbers."""
+"""Programs for `eval` and `exec` that were written with traced numbers: their numerals become these numbers again."""
 
 import ast
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ NUMBERS = "@effgrad.numbers"
 
 
 def place_numbers(tree: Tree, text: str) -> SimpleNamespace:
-    """Put the traced numbers of a text into the syntax tree of its program, as attributes of the result."""
+    """Replace numerals in the syntax tree of a program by attributes of an object; return the object."""
     placing = Placing(text)
     if type(text) is Text:
         placing.visit(tree)
@@ -20,7 +20,7 @@ def place_numbers(tree: Tree, text: str) -> SimpleNamespace:
 
 
 class Placing(ast.NodeTransformer):
-    """Replaces each numeral of a text that stands for a traced number."""
+    """Replaces each numeral that stands for a traced number."""
 
     def __init__(self, text: str) -> None:
         self.text, self.numbers = text, SimpleNamespace()

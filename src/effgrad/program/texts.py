@@ -1,8 +1,8 @@
-"""Texts: programs that `eval` and `exec` are given, which are rewritten, and values that become texts.
+"""Strings: the programs given to `eval` and `exec`, which are rewritten, and the conversion of values to strings.
 
-A text with traced numbers written in it knows them (`effgrad.arrays.digits`); if it is a program, they are constants of
-its code. Where a class of the program writes `__str__`, `__repr__` or `__format__` in Python, these are calls (the
-Python Language Reference, 3.3.1).
+A string with traced numbers written in it knows them (`effgrad.arrays.digits`). If it is a program, these numbers are
+constants of its code. If a class of the program defines `__str__`, `__repr__` or `__format__` in Python, the conversion
+calls the rewritten method (the Python Language Reference, 3.3.1).
 """
 
 import builtins
@@ -23,7 +23,7 @@ from effgrad.vocabulary import Value
 
 
 def text(function: Value, source: Value) -> Value:
-    """Return the program that `eval` or `exec` runs for a text."""
+    """Return rewritten code for a string that `eval` or `exec` is given, or else the argument unchanged."""
     mode = "eval" if function is builtins.eval else "exec" if function is builtins.exec else ""
     if not mode or type(source) not in (str, Text):
         return source
@@ -31,7 +31,7 @@ def text(function: Value, source: Value) -> Value:
     try:
         return read(source.lstrip(" \t") if mode == "eval" else source, mode)
     except (SyntaxError, ValueError, RecursionError):
-        return source  # Python's own error
+        return source  # Python raises its own error for it
 
 
 @functools.lru_cache(maxsize=256)
@@ -43,7 +43,7 @@ TEXTS = frozenset((str, bytes, bytearray))
 
 
 def mod(a: Value, b: Value) -> Value:
-    """`a % b`: of a text, the text with values in it."""
+    """Return `a % b`, which formats values if `a` is a string."""
     return filled(a, b) if type(a) in TEXTS else remainder(a, b)
 
 
@@ -52,7 +52,7 @@ CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?[#0\- +]*(\*|\d+)?(?:\.(\*|\d+
 
 
 def filled(pattern: Any, values: Value) -> Value:
-    """`pattern % values`, as of plain values."""
+    """Return `pattern % values` of a string, with the text that plain values would give."""
     values = read(values)
     if type(values) is tuple:
         shown: Value = tuple([_shown(value) for value in values])
@@ -65,7 +65,7 @@ def filled(pattern: Any, values: Value) -> Value:
 
 
 def _conversions(pattern: str, values: Value) -> Iterable[str]:
-    """The parts of the text `pattern % values`."""
+    """Yield the parts of `pattern % values`: the literal text, and the values that have digits of traced numbers."""
     left = list(values) if type(values) is tuple else [values]
     end = 0
     for found in CONVERSION.finditer(pattern):
@@ -87,7 +87,7 @@ def _by_conversion(conversion: str, widths: tuple[int, ...]) -> Callable[[Value]
 
 
 class Formatter(string.Formatter):
-    """`str.format`, which keeps the texts of its values."""
+    """A formatter like `str.format` that keeps the strings of which its result consists."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -107,29 +107,25 @@ class Formatter(string.Formatter):
 
 
 def format_into(pattern: str, *args: Value, **kwargs: Value) -> str:
-    """`pattern.format(*args, **kwargs)`."""
+    """Return `pattern.format(*args, **kwargs)`."""
     formatter = Formatter()
     result = formatter.vformat(pattern, args, kwargs)
     return of_parts(result, *formatter.parts)
 
 
 def join(separator: str, texts: Iterable[str]) -> str:
-    """`separator.join(texts)`."""
+    """Return `separator.join(texts)`."""
     items = list(texts)
     return of_parts(separator.join(items), *[part for item in items for part in (separator, item)][1:])
 
 
-# The methods of a text that make one of several.
-METHODS: dict[str, Callable[..., str]] = {"format": format_into, "join": join}
-
-
 def joined(*parts: str) -> str:
-    """An f-string of its parts."""
+    """Return the value of an f-string with these parts."""
     return of_parts("".join(parts), *parts)
 
 
 def program_of_texts(f: Callable[..., Value]) -> Callable[..., Value]:
-    """A function that reads numbers from its first argument, if that is a text or a list of texts."""
+    """Return a function that refuses strings with digits of traced numbers, from which it would read plain ones."""
 
     @functools.wraps(f)
     def reading(*args: Value, **kwargs: Value) -> Value:
@@ -141,7 +137,7 @@ def program_of_texts(f: Callable[..., Value]) -> Callable[..., Value]:
 
 
 class Shown:
-    """A container in `pattern % values`, by its text."""
+    """Stands for a container in `pattern % values`, and is written as its text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -158,7 +154,7 @@ def _shown(value: Value) -> Value:
 
 
 def represented(value: Value) -> str:
-    """`repr(value)`."""
+    """Return `repr(value)`."""
     value = read(value)
     if type(value) in DISPLAYED and traced_inside(value):
         return _displayed(value)
@@ -171,7 +167,7 @@ DISPLAYED = frozenset((list, tuple, dict))
 
 
 def _displayed(value: Any) -> str:
-    """`repr` of a container, with its traced numbers as plain ones are shown."""
+    """Return `repr` of a container, in which traced numbers look like plain ones."""
     if type(value) is dict:
         parts = [part for key, item in value.items() for part in (", ", builtins.repr(key), ": ", _item(item))]
         return joined("{", *parts[1:], "}")
@@ -185,7 +181,7 @@ def _item(value: Value) -> str:
 
 
 def as_text(value: Value) -> str:
-    """`str(value)`."""
+    """Return `str(value)`."""
     value = read(value)
     if type(value) in DISPLAYED:
         return represented(value)
@@ -198,7 +194,7 @@ def as_text(value: Value) -> str:
 
 
 def formatted(value: Value, how: str, spec: str) -> str:
-    """A value in an f-string, as `how` (s, r, a or nothing) and the part after the colon say."""
+    """Return a value as in an f-string, with the conversion `how` (s, r, a or empty) and the format `spec`."""
     value = read(value)
     if how:
         value = as_text(value) if how == "s" else represented(value)

@@ -1,4 +1,4 @@
-"""The block in which a derivative runs the user's function, and what is said of an error that comes out of it."""
+"""The context in which a derivative runs the user's function, and better messages for the errors that leave it."""
 
 import re
 import sys
@@ -30,13 +30,13 @@ from effgrad.vocabulary import Object
 Activation = TypeVar("Activation")
 Result = TypeVar("Result")
 
-# What Cython says where none of the types that a function is compiled for is that of an argument.
+# Cython's messages for an argument whose type is none of those that a function is compiled for.
 FUSED = ("No matching signature found", "Function call with ambiguous argument types")
 _NOT_CALLABLE = re.compile(r"'\w+' object is not callable")
 
 
 def explain(error: BaseException) -> None:
-    """Raise an error of ours in the place of one that other code raised about a traced value."""
+    """Raise an error of effgrad's in place of one that other code raised about a traced value."""
     traceback = error.__traceback__
     ours = isinstance(error, EffgradError) or not isinstance(error, Exception)
     if ours or traceback is None or raised_by_the_program(traceback):
@@ -50,7 +50,7 @@ def explain(error: BaseException) -> None:
 
 
 def _explain_call(error: BaseException, text: str, line: str | None, traceback: TracebackType) -> None:
-    """Raise an error about the function that was called, if it met a traced value."""
+    """Raise an error about the function that was called, if its error is about a traced value."""
     name, frames = called(traceback), [frame for frame, _ in walk_tb(traceback)]
     scipys, inside = library_call(frames)
     if scipys is not None and _names_traced(error, text):
@@ -64,7 +64,7 @@ def _explain_call(error: BaseException, text: str, line: str | None, traceback: 
 
 
 def _is_about_kinds(error: BaseException, text: str, innermost: FrameType) -> bool:
-    """Whether an error may say that a value is of a kind that the code does not know."""
+    """Whether an error may mean that the code does not know the type of a value."""
     says_so = text.startswith(("could not convert", "setting an array element"))
     if type(error) is ValueError:
         return says_so or _called_compiled(innermost)
@@ -72,7 +72,7 @@ def _is_about_kinds(error: BaseException, text: str, innermost: FrameType) -> bo
 
 
 def _said_of_a_value(error: BaseException, text: str, line: Object) -> bool:
-    """Whether Python says what a number or an array lacks; then in the words of plain values."""
+    """Reword an error about an attribute, key or call of a traced value as if it were plain. Return whether it was."""
     if type(error) is AttributeError and isinstance(error.obj, Tracer):
         value, name = example(error.obj), str(error.name)
         if hasattr(value, name):
@@ -89,7 +89,7 @@ def _said_of_a_value(error: BaseException, text: str, line: Object) -> bool:
 
 
 def _called_compiled(frame: FrameType) -> bool:
-    """Whether a frame is ours, in which a compiled function is called with traced values (`resolve.given`)."""
+    """Whether a frame is `resolve.given`, calling a compiled function with traced values."""
     ours = frame.f_globals.get("__name__") == "effgrad.program.resolve"
     return ours and traced_inside(frame.f_locals.get("args"))
 
@@ -103,7 +103,7 @@ def _names_traced(error: BaseException, text: str) -> bool:
 
 
 def subclasses(kind: type[Object]) -> Iterator[type[Object]]:
-    """Go through a class and all classes derived from it."""
+    """Iterate over a class and all classes derived from it."""
     yield kind
     for derived in kind.__subclasses__():
         yield from subclasses(derived)
@@ -114,18 +114,18 @@ def _of_python(name: str | None) -> bool:
 
 
 def _sees_traced(frame: Object) -> bool:
-    """Whether a traced value is among a frame's variables, or could be: a frame of compiled code shows none."""
+    """Whether a traced value is, or may be, among a frame's variables; a frame of compiled code shows no variables."""
     return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
 
 
 def entered(handler: AbstractContextManager[Activation], program: Callable[[Activation], Result]) -> Result:
-    """The result of a program that runs the user's function under a handler, whose activation it is given."""
+    """Enter a handler around user code, and return the result of `program(activation)`, which runs the function."""
     with user_code(), handler as activation:
         return program(activation)
 
 
 class user_code(session):  # noqa: N801 (a context)
-    """The block in which a derivative runs the user's function."""
+    """The context in which a derivative runs the user's function."""
 
     def __enter__(self) -> None:
         super().__enter__()

@@ -1,4 +1,4 @@
-"""NumPy's functions whose results share memory with an argument: of an array that holds traced values, NumPy's own."""
+"""NumPy's functions whose results share memory with an argument: a view of an array with traced values is NumPy's."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from effgrad.arrays.written import read
 from effgrad.program.subclasses import is_held
 from effgrad.vocabulary import Object
 
-# Functions of NumPy that may give their first argument itself, as their elements or options say.
+# Functions of NumPy that may return their first argument itself, depending on its elements or on options.
 ITSELF = frozenset((
     np.diff, np.real_if_close, np.linalg.matrix_power, np.polyint, np.nan_to_num, np.asarray_chkfinite,
 ))
 
 
 def viewing(f: Any, target: Object) -> Object:
-    """A function that gives views: of an array that holds traced values, NumPy's own."""
+    """Return the target of a function that may return views; a view of an array with traced values is NumPy's own."""
 
     def given(*args: Object, **kwargs: Object) -> Object:
         held = list(filter(is_held, args))
@@ -37,7 +37,7 @@ def viewing(f: Any, target: Object) -> Object:
 
 
 def trimmed(f: Any, target: Object) -> Object:
-    """`np.trim_zeros`: of an array that holds traced values, the part that its elements choose."""
+    """Return the target of `np.trim_zeros`, which for an array with traced values selects by the plain numbers."""
 
     def given(filt: Object, *args: Object, **kwargs: Object) -> Object:
         if not is_held(filt) or filt.ndim != 1:
@@ -51,5 +51,5 @@ def trimmed(f: Any, target: Object) -> Object:
 
 
 def laid_as(outline: Object, value: Object) -> Object:
-    """A copy of a value, its elements in the order in memory that NumPy's own result has."""
+    """Return a copy of a value in the memory order of NumPy's own result `outline`."""
     return value.copy(order_of(outline))
