@@ -1,4 +1,4 @@
-"""Derivatives of functions on pytrees: the functions that users call, each a handler around one run of `f`."""
+"""The public derivatives of functions on pytrees; most run `f` once under a handler."""
 
 from effgrad.api.compare import compare
 from effgrad.api.context import kinks, stop_gradient

@@ -1,4 +1,4 @@
-"""A drawing (SVG) of boxes with lines of text, a row for each distance from the inputs."""
+"""A drawing (SVG) of boxes with lines of text and edges between them, one row for each distance from the inputs."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,17 +9,17 @@ _WIDTH, _LINE, _GAP_X, _GAP_Y, _LETTERS = 132, 13, 16, 34, 22
 
 
 class Box(NamedTuple):
-    """A box: its lines, the first in bold; a colour; and the places in the list of the boxes that it comes from."""
+    """A box: its lines, the first in bold, its colour, and the indices of the boxes that it is computed from."""
 
     lines: Sequence[str]
     fill: str
     inputs: Sequence[int] = ()
-    # Those that it stands for in another activation.
+    # The indices of the boxes of another activation whose values this one's value stands for.
     aliases: Sequence[int] = ()
 
 
 def draw(boxes: Sequence[Box]) -> str:
-    """Return the drawing of boxes, each of which comes after those that it comes from."""
+    """Return the drawing of boxes; in the list, each box comes after its inputs and aliases."""
     rows: dict[int, list[int]] = defaultdict(list)
     row: list[int] = []
     for place, box in enumerate(boxes):

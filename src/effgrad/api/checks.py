@@ -1,4 +1,4 @@
-"""Checks at both ends of a derivative: the inputs of a program, its outputs, and the arguments that users name."""
+"""Checks of the inputs and outputs of a differentiated function, and of `argnums`."""
 
 import operator
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ NUMBERS = frozenset("fciub")
 
 
 def as_input(leaf: Value) -> Value:
-    """Return a leaf as the program sees it: a copy of a plain array, so that nobody's later write can reach it."""
+    """Return a leaf as an input of the program; a plain array is copied, so that later writes do not change it."""
     if type(leaf) is float:
         return leaf
     leaf = ordinary(leaf)

@@ -1,4 +1,4 @@
-"""All modes on one program, side by side."""
+"""A comparison of all modes on one program."""
 
 import time
 import tracemalloc
@@ -26,7 +26,7 @@ from effgrad.vocabulary import Tree, Value
 
 @dataclass(frozen=True)
 class Row:
-    """One mode: its directional derivative, the operations it performs below, seconds, and peak bytes."""
+    """The figures of one mode: directional derivative, operations performed below it, seconds, and peak bytes."""
 
     mode: str
     derivative: float | None
@@ -41,16 +41,16 @@ def compare(f: Callable[[Value], Value], x: Value) -> list[Row]:
 
     Arguments:
         f: a function of one array or number that returns one real number.
-        x: where.
+        x: the point, a number or an array.
 
-    The derivative is along the direction of ones, which every mode has. Operations are those that reach the handler
-    below; time and memory are of one run without counting.
+    The derivative is along the direction of ones, which every mode can compute. The operations are those that reach
+    the handler below the mode. Time and memory are measured in runs without counting.
 
     Returns:
         The rows of the table, with the fields `mode`, `derivative`, `operations`, `seconds` and `peak`.
 
     Raises:
-        EffgradError: the value of `f` under a derivative is not that of NumPy.
+        EffgradError: the value of `f` under a derivative differs from NumPy's.
 
     >>> rows = compare(lambda x: np.sum(np.sin(x) ** 2), np.array([0.3, 0.7]))  # doctest: +ELLIPSIS
     mode                        derivative  operations         time        peak

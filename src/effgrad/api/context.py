@@ -1,4 +1,4 @@
-"""`stop_gradient`, and the choice at kinks."""
+"""`stop_gradient`, and the choice of derivatives at kinks."""
 
 
 import numpy as np
@@ -10,10 +10,10 @@ from effgrad.vocabulary import Value
 
 
 def stop_gradient(x: Value) -> Value:
-    """A pytree with every traced value replaced by its plain value: a constant to every derivative.
+    """Replace every traced value in a pytree by its plain value, which is a constant to every derivative.
 
     Arguments:
-        x: a pytree, also with sparse matrices in it.
+        x: a pytree, which may contain sparse matrices.
 
     Returns:
         A pytree of the same structure, of plain numbers and arrays.
@@ -32,21 +32,22 @@ def stop_gradient(x: Value) -> Value:
 
 
 def kinks(choice: str) -> Kinks:
-    """A context in which derivatives at points where a function is not smooth are taken as chosen.
+    """A context that chooses the derivatives at points where a function is not smooth.
 
-    Such points are ties of a maximum or minimum, `abs` at 0, `clip` at an end, a norm or standard deviation at 0.
-    Outside, the element of least norm is taken: 0 for `abs` and norms, the average at ties; `clip` at an end has 1.
+    Such points are ties of a maximum or minimum, `abs` at 0, `clip` at a bound, a norm or standard deviation at 0.
+    Without this context, the derivative is the element of least norm: 0 for `abs` and norms, and the average at ties.
+    That of `clip` at a bound is 1.
 
     Arguments:
-        choice: "left" or "right" (the one-sided derivative; of tied elements, the last or the first), "raise" (a
-            `NotSmooth` error that names the function and the place), or "report": the context's `counts` then has the
-            number of times each function met such a point.
+        choice: "left" or "right" for the one-sided derivative (for ties, that of the last or the first tied element),
+            "raise" for a `NotSmooth` error that names the function and the place, or "report", which counts in
+            `counts` how many times each function met such a point.
 
     Returns:
         A context manager; under "report" it has `counts`.
 
     Raises:
-        NotSmooth: inside the context, under "raise".
+        NotSmooth: inside the context, with "raise".
         ValueError: the choice is unknown.
 
     >>> with kinks("right"):

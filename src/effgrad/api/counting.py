@@ -1,4 +1,4 @@
-"""Evaluation that counts: how many operations reach the handler below a mode."""
+"""Evaluation that counts the operations which reach the handler below a mode."""
 
 
 from effgrad.arrays.traced import Traced
@@ -8,7 +8,7 @@ from effgrad.vocabulary import Option, Value
 
 
 class Counting(Evaluate):
-    """Evaluation that keeps the names of the operations performed."""
+    """Evaluation that lists the names of the operations performed."""
 
     def enter(self) -> None:
         self.performed: list[str] = []

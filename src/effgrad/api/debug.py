@@ -1,7 +1,7 @@
-"""Evaluation that looks at every result: where a NaN or an infinity, or a value that is not NumPy's, first appears.
+"""Evaluation that checks every result, to find where a NaN, an infinity or a value that differs from NumPy's appears.
 
-The handler lies below the derivatives of the function that it watches, so it sees the operations of the program and
-those of their reverse passes, which are operations like any other.
+The handler lies below the derivatives that the watched function takes. So it sees the operations of the program and
+those of the reverse passes, which are operations like any other.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from effgrad.vocabulary import DType, Function, Option, Params, Tree, Value
 
 
 class Watch(Evaluate):
-    """Evaluate, and raise `NotFinite` at the first result with a NaN or an infinity that no argument had."""
+    """Evaluation that raises `NotFinite` at the first result with a NaN or an infinity that no argument had."""
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         result = super().apply(primitive, *args, **params)
@@ -54,12 +54,12 @@ def _all(truths: Value) -> bool:
 
 
 def _numpy(value: Value) -> Value:
-    """Return a plain value as an array of NumPy; one of another library is copied, for the message."""
+    """Return a plain value as a NumPy array, for a message; an array of another library is converted."""
     return value.owner.numpy(value.primal) if isinstance(value, LibraryArray) else np.asarray(value)
 
 
 def _new(value: Value, args: list[Value]) -> bool:
-    """Whether a NaN or an infinity is not just passed on from an argument."""
+    """Whether no argument had the NaN or infinity of a result."""
     numbers = [a for a in args if _kind(a) in "fc"]
     if not _all(value == value):
         return all(_all(a == a) for a in numbers)
@@ -82,10 +82,10 @@ def _summary(value: Value) -> str:
 
 @of_function
 def debug_nans(f: Function) -> Function:
-    """A function that computes what `f` does, and raises `NotFinite` where a NaN or an infinity first appears.
+    """A function that computes the same as `f`, but raises `NotFinite` where a NaN or an infinity first appears.
 
-    `f` may be a derivative, `debug_nans(grad(g))`: the operations of its reverse pass are watched too. Every operation
-    is checked, which costs several times the run without.
+    `f` may be a derivative, as in `debug_nans(grad(g))`; then the operations of its reverse pass are watched too. Every
+    operation is checked, which makes a run several times slower.
 
     Arguments:
         f: a function of pytrees.
@@ -94,8 +94,8 @@ def debug_nans(f: Function) -> Function:
         A function of the same arguments and results.
 
     Raises:
-        NotFinite: an operation made a NaN or an infinity from finite numbers; the error names the operation, what it
-            was given, and whether it belongs to the program or to the reverse pass.
+        NotFinite: an operation made a NaN or an infinity from finite numbers; the error names the operation, its
+            arguments, and whether it belongs to the program or to the reverse pass.
 
     >>> debug_nans(grad(lambda x: np.sqrt(x) * x))(0.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -113,7 +113,7 @@ def debug_nans(f: Function) -> Function:
 
 
 class Checked(Traced):
-    """A value whose NumPy functions are also called on plain values; the results have to be the same."""
+    """A value for which each NumPy function is also called with plain values, and the results have to be the same."""
 
     __slots__ = ()
 
@@ -131,12 +131,12 @@ class Checked(Traced):
         return result
 
 
-# What depends on the memory of its arguments, of which copies know nothing, and what has no defined value.
+# Functions that depend on the memory of their arguments, which copies do not share, or have undefined elements.
 _OF_MEMORY = frozenset((np.may_share_memory, np.shares_memory, np.empty_like))
 
 
 class CheckedEvaluation(Evaluate):
-    """Evaluate, and compare what NumPy's functions give with what they give outside."""
+    """Evaluation that compares the results of NumPy's functions with those for plain values."""
 
     value = Checked
 
@@ -145,7 +145,7 @@ class CheckedEvaluation(Evaluate):
 
 
 def _plain_result(function: Function, args: Sequence[Value], kwargs: Params) -> Value:
-    """The result of a function on copies of the plain arguments; None where it raises, as the rule should too."""
+    """The result of a function for copies of the plain arguments, or None if it raises, as the rule should too."""
     copied: Any
     options: Option
     copied, options = optree.tree_map(
@@ -153,27 +153,27 @@ def _plain_result(function: Function, args: Sequence[Value], kwargs: Params) -> 
     )
     try:
         return function(*copied, **options)
-    except Exception:  # the program meets it by itself
+    except Exception:  # the program's own call raises it too
         return None
 
 
-# Values that other operations compute may differ by so many units of the last place of the largest.
+# Values computed by other operations than NumPy's may differ by this many machine epsilons, relative to the largest.
 ROUNDING = 64
 
 
 def _require_same(name: str, result: Value, expected: object, exact: bool) -> None:
-    """Raise where a result is not what is expected."""
+    """Raise an error if a result is not the expected one."""
     difference = _difference(name, result, expected, exact)
     if difference:
         raise EffgradError(difference)
 
 
 def _difference(name: str, result: Value, expected: object, exact: bool) -> str:
-    """In what a result is not what is expected, in words; None for an expected one says that nothing is known."""
+    """Describe how a result differs from the expected one, or return "". If `expected` is None, nothing is compared."""
     if expected is None:
         return ""
     for found, wanted in zip(flatten(result)[0], flatten(expected)[0], strict=False):
-        if isinstance(wanted, Tracer):  # of an object that holds values of the program's: nothing is known
+        if isinstance(wanted, Tracer):  # from an object that holds traced values, so there is no plain result
             continue
         value, wanted = np.asarray(plain(found)), np.asarray(wanted)
         if value.dtype.kind not in "fcbiu" or wanted.dtype.kind not in "fcbiu":
@@ -202,23 +202,23 @@ def _differs(value: Value, wanted: Value, exact: bool) -> Value:
 
 @of_function
 def debug_values(f: Function, exact: bool = False) -> Function:
-    """A function that computes what `f` does, and raises where a value is not that of plain NumPy.
+    """A function that computes the same as `f`, but raises an error where a value differs from plain NumPy's.
 
-    `f` runs as it runs under a derivative. Each function of NumPy that it calls is called on plain copies of the
-    arguments too, and the result of `f` is compared with that of a run without any derivative: shapes, dtypes and
-    values, up to rounding. `check_grad` and `compare` do so before anything else.
+    `f` runs as under a derivative. Each function of NumPy that it calls is also called with plain copies of the
+    arguments, and the result of `f` is compared with that of a run without any derivative: shapes, dtypes and values,
+    up to rounding. `check_grad` and `compare` run this check first.
 
     Arguments:
         f: a function of pytrees.
-        exact: values have to be the same to the bit. Some functions (`linspace`, `vander`, `abs` of complex numbers,
-            products by `tensordot`) run other operations than NumPy's under a derivative, and round otherwise.
+        exact: values have to be equal bit by bit. Some functions (`linspace`, `vander`, `abs` of complex numbers,
+            products by `tensordot`) perform other operations than NumPy's under a derivative, and round differently.
 
     Returns:
         A function of the same arguments and results.
 
     Raises:
-        EffgradError: a value differs; the error names the function, the first place, and both values. Where the result
-            alone differs, the program runs twice more, line by line, and the error names the first line and variable
+        EffgradError: a value differs; the error names the function, the first index, and both values. If only the
+            result differs, the program runs twice more, line by line, and the error names the first line and variable
             that differ.
 
     >>> debug_values(lambda x: np.sum(np.sin(x)), exact=True)(np.array([0.0, 1.0])).item()
@@ -246,7 +246,7 @@ def copies(leaves: list[Value]) -> list[Value]:
 
 
 def _place(inside: list[Change], plainly: list[Change], exact: bool) -> str:
-    """Say where two runs first differ, in words that go on a sentence; nothing if no line shows it."""
+    """Describe where two runs first differ, as the continuation of a sentence; return "" if no line shows it."""
 
     def differs(one: Value, other: Value) -> Value:
         return _differs(np.asarray(one), np.asarray(other), exact)
@@ -263,7 +263,7 @@ def _place(inside: list[Change], plainly: list[Change], exact: bool) -> str:
 
 
 def _first_values(value: Value, wanted: Value, differs: Callable[[Value, Value], Value]) -> tuple[str, str]:
-    """The first numbers in which two values differ, with their place."""
+    """Describe the first numbers in which two values differ, with their index, or their shapes if these differ."""
     if np.shape(value) != np.shape(wanted):
         return f"of shape {np.shape(value)}", f"of shape {np.shape(wanted)}"
     place = tuple(map(int, np.argwhere(differs(value, wanted))[0]))
@@ -272,7 +272,7 @@ def _first_values(value: Value, wanted: Value, differs: Callable[[Value, Value],
 
 
 def _evaluated(mode: Evaluate, f: Function, args: Sequence[Value], kwargs: Params) -> Value:
-    """The result of `f` under a mode of evaluation."""
+    """Run `f` under a mode of evaluation and return its result."""
     f = read(f)
     leaves, tree = flatten(args)
     moving = [place for place, leaf in enumerate(leaves) if is_floating(taken(leaf))]

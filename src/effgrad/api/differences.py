@@ -1,4 +1,4 @@
-"""Checks of derivatives against differences."""
+"""Checks of derivatives against central differences."""
 
 import numpy as np
 
@@ -18,17 +18,18 @@ def check_grad(f: Function, x: Value, *args: Value, step: float = 1e-5, toleranc
 
     Arguments:
         f: a function of `x` and `args` that returns one real number.
-        x: where: a pytree of floats and arrays.
+        x: the point, a real number or array.
         args: further arguments of `f`, held fixed.
         step: the step of the differences.
-        tolerance: the largest difference allowed, relative to the larger of 1 and the derivative.
+        tolerance: the largest error allowed, relative to the larger of 1 and the absolute derivative.
 
     Returns:
-        A report, one line where all coordinates agree.
+        A report of one line.
 
     Raises:
-        EffgradError: a coordinate differs by more than `tolerance`, with the report; or the value of `f` under a
-            derivative is not that of NumPy.
+        EffgradError: a coordinate differs by more than `tolerance` (the message lists them), or the value of `f` under
+            a derivative differs from NumPy's.
+        NotDifferentiable: `x` is not a real number or array of NumPy.
 
     >>> print(check_grad(lambda x: np.sum(np.sin(x)), np.array([0.5, 1.0])))
     check_grad: 2 coordinates agree, largest difference below 1e-06

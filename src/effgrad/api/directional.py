@@ -1,4 +1,4 @@
-"""Forward modes for users: `jvp`, `second_order`, `taylor`."""
+"""The public functions of forward modes: `jvp`, `second_order`, `taylor`."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -31,14 +31,14 @@ def jvp(f: Callable[..., object], primals: Sequence[Value], tangents: Sequence[V
 
     Arguments:
         f: a function of pytrees, in plain NumPy.
-        primals: a sequence of the arguments of `f`: where.
+        primals: a sequence of the arguments of `f`.
         tangents: a sequence of pytrees, each in the structure and shapes of its primal.
 
     Returns:
         A pair of pytrees in the structure of `f`'s output: the value, and the tangent.
 
     Raises:
-        NotDifferentiable: the structure or a shape of the tangents is not that of the primals.
+        NotDifferentiable: the tangents do not have the structure and shapes of the primals.
 
     Sigal 2021, section 3.2.
 
@@ -70,7 +70,7 @@ def jvp(f: Callable[..., object], primals: Sequence[Value], tangents: Sequence[V
 
 
 def _number(what: str, leaf: Value) -> Value:
-    """A leaf of a point or of a direction, which is a number or an array."""
+    """Return a leaf of a point or a direction, or raise an error if it is not a number or an array."""
     if not isinstance(leaf, float | Tracer | np.ndarray | np.generic | int | complex):
         raise NotDifferentiable(f"{what} is of type {type(leaf).__name__}; numbers and arrays have derivatives")
     return leaf
@@ -85,7 +85,7 @@ def _check_shape(what: str, direction: Value, of: str, leaf: Value) -> None:
 def _function_output(
     f: Callable[..., object], primals: Sequence[Value], tangents: Sequence[Value], place: int
 ) -> tuple[Function, Function]:
-    """A function that `f` returns, and its derivative, which differentiates anew at each application."""
+    """Return a function that `f` returns, and its derivative, which differentiates `f` again at each call."""
 
     def applied(args: Sequence[Value], kwargs: Params) -> Callable[..., Any]:
         return lambda *inputs: flatten(f(*inputs))[0][place](*args, **kwargs)
@@ -102,14 +102,14 @@ def second_order(f: Callable[..., object], x: Value, direction: Value = None) ->
 
     Arguments:
         f: a function of one pytree.
-        x: where.
-        direction: a pytree like `x`; not needed (it is 1) if `x` is a single number.
+        x: the point, a pytree.
+        direction: a pytree like `x`; by default 1 if `x` is a single number.
 
     Returns:
         A triple of pytrees in the structure of `f`'s output: f(x), d/dt f(x + t u) and d2/dt2 f(x + t u) at t = 0.
 
     Raises:
-        NotDifferentiable: `x` is not a number and no direction is given, or the direction is not like `x`.
+        NotDifferentiable: `x` is not a number and no direction is given, or the direction does not match `x`.
 
     Sigal 2024, section 5.1.
 
@@ -125,19 +125,19 @@ def second_order(f: Callable[..., object], x: Value, direction: Value = None) ->
 
 @of_function
 def taylor(f: Callable[..., object], coefficients: Sequence[Value], order: int | None = None) -> list[Value]:
-    """The power series of `f(x(t))` to an order, from the coefficients of x(t), in one pass.
+    """The power series of `f(x(t))` up to an order, from the coefficients of x(t), in one pass.
 
     Arguments:
         f: a function of one pytree.
-        coefficients: pytrees x0, x1, ... with x(t) = x0 + x1 t + ...; the others are zero.
-        order: how far; by default, as far as the coefficients are given.
+        coefficients: pytrees x0, x1, ... with x(t) = x0 + x1 t + ...; further coefficients are zero.
+        order: the order of the last coefficient; by default that of the last one given.
 
     Returns:
         A list of the coefficients y0, ..., y_order, pytrees in the structure of `f`'s output; k! y_k is the k-th
         derivative in t.
 
     Raises:
-        NotDifferentiable: the coefficients differ in structure or shape, or are not of floating point.
+        NotDifferentiable: the coefficients differ in structure or shape, or the point is not floating-point.
         ValueError: the order is negative.
 
     Griewank and Walther 2008, chapter 13.
@@ -161,7 +161,10 @@ def taylor(f: Callable[..., object], coefficients: Sequence[Value], order: int |
 
 
 def _along(mode: Mode, f: Callable[..., object], x: Value, make: object, *rest: Value) -> tuple[Value, ...]:
-    """Run `f` under a forward mode of higher order: its value, and `count` derivatives of the output."""
+    """Run `f` under a forward mode of higher order; return its value and the derivatives of the output.
+
+    `rest` has the directions, the function that reads a shadow's derivatives, and their number.
+    """
     f = read(f)
     value, *parts = _along_at(mode, f, x, make, *rest)
     value = value_of(value, f, x)

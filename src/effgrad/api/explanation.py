@@ -1,7 +1,7 @@
-"""The steps of a derivative as data: a list of steps, each with the activation that took it, and as text.
+"""The steps of a derivative, as data and as text: a list of steps, each with the activation that took it.
 
-An `Explanation` says nothing of how it was observed (`effgrad.api.listening`). All values in it are text, shapes and
-names, so `data()` can be written as JSON; a page that steps through the derivative is made of it.
+An `Explanation` is independent of how the steps were observed (`effgrad.api.listening`). All values in it are strings,
+shapes and names. So `data()` can be written as JSON, from which a page that steps through the derivative is made.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from effgrad.api.boxes import Box, draw
 from effgrad.vocabulary import Shape, Value
 
-_FILLS = {True: "#dbeafe", False: "#fef3c7"}  # of the derivative that was asked for, and of those inside the program
+_FILLS = {True: "#dbeafe", False: "#fef3c7"}  # colours of the explained derivative, and of those inside the program
 KINDS = ("begin", "input", "apply", "part", "part ends", "seed", "pull", "end")
 
 
@@ -40,9 +40,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class Share:
-    """The share of a cotangent that goes to the value `name`: through which argument, how much, and the sum so far.
+    """The share of a cotangent that goes to the value `name`: the argument's number, the share, and the sum so far.
 
-    A result of a checkpoint that has run again gets the cotangent of the first run's; there `argument` is 0.
+    In a rerun of a checkpoint, a result receives the cotangent of the first run's result; then `argument` is 0.
     """
 
     argument: int
@@ -56,24 +56,25 @@ class Step:
     """One step of a derivative.
 
     Attributes:
-        number: its place in the list.
-        kind: "begin" and "end" of an activation; "input", a value that the activation is given; "apply", an operation
-            that it answers; "part" and "part ends", a run of a checkpoint; "seed", the start of a reverse pass with the
-            cotangent of a value; "pull", a cotangent taken to the arguments of an operation.
+        number: its index in the list.
+        kind: "begin" and "end" of an activation; "input", an input value of the activation; "apply", an operation
+            that it handles; "part" and "part ends", a run of a checkpoint; "seed", the start of a reverse pass with the
+            cotangent of a value; "pull", a cotangent propagated to the arguments of an operation.
         activation: the number of the activation whose handler takes the step.
-        parent: the number of the step during which it happens, as the operations that a clause performs; or None.
-        phase: "forward", or "reverse" once the reverse pass of the whole derivative has begun.
-        line: the file and the line of the program, where one is known.
+        parent: the number of the step that contains this one, as a clause's step contains the operations that the
+            clause performs; or None.
+        phase: "forward", or "reverse" once the reverse pass of the explained derivative has begun.
+        line: the file and the line of the program, if known.
         name: the name of the value that the step is about.
         operation: the name of the primitive.
         arguments, parameters: those of the operation.
         value: the value itself.
-        record, content: what the mode keeps with the value, a tangent, a cell, an entry of the tape, a term: what it is
-            or which one, and what is in it.
-        cotangent: of the value, for "seed" and "pull".
-        shares: where the cotangent goes.
+        record, content: the record that the mode keeps with the value (a tangent, a cell, a tape entry, a term): its
+            kind or name, and its content.
+        cotangent: the cotangent of the value, for "seed" and "pull".
+        shares: the shares of the cotangent that the arguments receive.
         pairs: the second derivatives that edge pushing holds after the step, by pairs of names.
-        run: for a part, how many times it has begun.
+        run: for a part, the number of times that it has begun.
     """
 
     number: int
@@ -95,14 +96,14 @@ class Step:
     run: int = 0
 
     def call(self, values: bool = False) -> str:
-        """The operation with its arguments, by name or by value."""
+        """The operation with its arguments as text, by name or by value."""
         given = [a.value.text if values else str(a) for a in self.arguments]
         named = [f"{name}={value}" for name, value in self.parameters.items()]
         return f"{self.operation}({', '.join(given + named)})"
 
     @property
     def kept(self) -> str:
-        """The record that the mode keeps with the value."""
+        """The record that the mode keeps with the value, with its content."""
         return f"{self.record} {self.content}".rstrip()
 
 
@@ -118,7 +119,7 @@ class Activation:
 
 @dataclass(frozen=True)
 class Source:
-    """Lines of a file of the program, from the line `first` on."""
+    """Consecutive lines of a file of the program, starting at line `first`."""
 
     file: str
     first: int
@@ -133,11 +134,12 @@ class Explanation:
         mode: the name of the mode.
         function: the name of the function.
         below: the number of the activation that evaluates for all others, or None.
-        activations: all activations, the one of the mode among them (`chosen`).
+        chosen: the number of the activation of the mode that is explained.
+        activations: all activations.
         steps: all steps, in the order in which they began.
-        value: that of the function.
-        derivatives: what the mode computed, by name.
-        sources: the lines of the program that are mentioned in the steps.
+        value: the leaves of the function's value.
+        derivatives: the derivatives that the mode computed, by name.
+        sources: the functions and lines of the program that the steps are in.
     """
 
     mode: str
@@ -151,7 +153,7 @@ class Explanation:
     sources: list[Source]
 
     def data(self) -> dict[str, Value]:
-        """The explanation as nested dictionaries and lists of texts and numbers, which `json.dumps` takes."""
+        """The explanation as nested dictionaries and lists of strings and numbers, for `json.dumps`."""
         return {"version": 1, **dataclasses.asdict(self)}
 
     def text(self) -> str:
@@ -164,9 +166,10 @@ class Explanation:
         return "\n".join(line for title, lines in sections.items() for line in (title, *lines))
 
     def graph(self) -> str:
-        """The values of the program as a drawing (SVG): each with its operation, value, and cotangent or tangent.
+        """A drawing (SVG) of the program's values, each with its operation, and its cotangent or record.
 
-        The values of a derivative inside the program have another colour, and a dashed line from what they stand for.
+        The values of a derivative inside the program have another colour, and a dashed line from the values that they
+        stand for.
         """
         last = {share.name: share.total for step in self.steps for share in step.shares}
         last |= {step.name: step.cotangent for step in self.steps if step.cotangent is not None}
@@ -194,14 +197,14 @@ class Explanation:
         return f"<explanation of {self.function} by {self.mode}: {len(self.steps)} steps>"
 
     def children(self) -> dict[int | None, list[Step]]:
-        """The steps by the number of the step during which they happen."""
+        """The steps by the number of the step that contains them."""
         found: dict[int | None, list[Step]] = {}
         for step in self.steps:
             found.setdefault(step.parent, []).append(step)
         return found
 
     def is_internal(self, step: Step) -> bool:
-        """Whether a step is a part of how a clause does its work: evaluation, or a derivative that the clause takes."""
+        """Whether a step is internal to a clause: an evaluation, or a step of a derivative that the clause takes."""
         if step.activation == self.below or self.activations[step.activation].internal:
             return True
         return step.parent is not None and self.steps[step.parent].activation == step.activation
@@ -220,11 +223,11 @@ class Explanation:
         return self.activations[step.activation].name
 
     def of_another(self, step: Step) -> str:
-        """Who takes a step, if it is not the mode that was asked for."""
+        """Text that names the activation which takes a step, if it is not that of the explained mode."""
         return "" if step.activation == self.chosen else f"  by {self.by(step)}"
 
     def performed(self, step: Step, children: dict[int | None, list[Step]]) -> list[tuple[str, str]]:
-        """The operations that the clause of a step performs in turn, with the activations that take them."""
+        """The operations that the clause of a step performs, with the names of the activations that handle them."""
         found = []
         for child in children.get(step.number, ()):
             if child.kind == "apply":

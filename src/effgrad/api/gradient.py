@@ -1,4 +1,4 @@
-"""Reverse mode for users: `grad`, `value_and_grad`, `vjp`."""
+"""The public functions of reverse mode: `grad`, `value_and_grad`, `vjp`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -38,13 +38,13 @@ def grad(
     Arguments:
         f: a function of pytrees of floats and NumPy arrays (or tensors of another library), written in plain NumPy.
         argnums: which positional arguments to differentiate: a number, or a sequence of numbers (gives a tuple).
-        has_aux: `f` returns a pair, and the second part is passed through.
+        has_aux: `f` returns a pair, whose second part is passed through.
         mode: the reverse mode, by the name of its module in `effgrad.modes`: "taped", "reverse", "continuation",
             "delta", "checkpointed", "higher_order" or "higher_order_checkpointed".
-        holomorphic: `f` is a holomorphic function of complex arguments, and its complex derivative is wanted.
-        memory: a limit for what taped mode records, as bytes or a text like "2 GB"; the rest of the record waits in a
-            temporary file. Nothing has to be marked in `f`, and it runs once. The logger "effgrad.memory" says what was
-            written.
+        holomorphic: `f` is a holomorphic function of complex arguments, and the result is its complex derivative.
+        memory: a limit for the memory of taped mode's record, in bytes or as a string such as "2 GB". The rest of the
+            record is kept in a temporary file. `f` needs no marks and runs once. The logger "effgrad.memory" reports
+            what was written.
 
     With respect to a complex argument z = x + iy, the gradient of a real function is df/dx + i df/dy, the direction of
     steepest ascent (of abs(z)**2 it is 2z; JAX returns its conjugate).
@@ -54,9 +54,10 @@ def grad(
         differentiated arguments (with `has_aux`, a pair of the gradient and the auxiliary output).
 
     Raises:
-        NotDifferentiable: an input is not of floating point, or the output is not one real number; with `holomorphic`,
+        NotDifferentiable: an input is not floating-point, or the output is not one real number; with `holomorphic`,
             the inputs or the output are not complex, or `f` is not holomorphic there (Cauchy-Riemann fails).
-        MemoryLimit: one operation keeps more than the limit `memory`, or none would fit, or the disk has no room.
+        MemoryLimit: one operation records more than the limit `memory`, the limit is too small for any operation, or
+            the disk is full.
 
     Sigal 2021, section 3.3.
 
@@ -79,7 +80,7 @@ def value_and_grad(
     f: Callable[P, R], argnums: int | Sequence[int] = 0, has_aux: bool = False, mode: str = "taped",
     holomorphic: bool = False, memory: str | int | None = None,
 ) -> Callable[P, tuple[R, Value]]:  # fmt: skip
-    """Return a function that gives `f`'s value and gradient for the cost of the gradient.
+    """Return a function that computes `f`'s value and gradient at the cost of the gradient.
 
     Arguments:
         f: a function as for `grad`.
@@ -91,7 +92,7 @@ def value_and_grad(
 
     Returns:
         A function of the same arguments that returns a pair: the value of `f`, and the gradient as `grad` gives it.
-        With `has_aux`, the first is the pair that `f` returns.
+        With `has_aux`, the first part is the pair that `f` returns.
 
     Raises:
         NotDifferentiable: as for `grad`.
@@ -140,14 +141,14 @@ def value_and_grad(
 
 @of_function
 def vjp(f: Function, *primals: object, mode: str = "taped") -> tuple[Value, Callable[[Value], tuple[Value, ...]]]:
-    """The value of `f` at `primals`, and a function from a cotangent of the output to a tuple of those of the inputs.
+    """The value of `f` at `primals`, and its pullback, which maps a cotangent of the output to those of the inputs.
 
-    The function is run once; the pullback may be called any number of times. It is the adjoint of the derivative in the
-    inner product Re(sum(conj(a) * b)), so that of a real function takes 1 to its gradient, also for complex arguments.
+    `f` runs once; the pullback may be called any number of times. It is the adjoint of the derivative in the inner
+    product Re(sum(conj(a) * b)). So the pullback of a real function maps 1 to the gradient, also for complex arguments.
 
     Arguments:
         f: a function of pytrees, in plain NumPy. Its output is a pytree whose structure may depend on the inputs.
-        primals: where: pytrees of numbers, arrays and other leaves (integers, strings, None).
+        primals: the arguments of `f`, pytrees of numbers, arrays and other leaves (integers, strings, None).
         mode: a reverse mode that keeps its record: "taped", "delta", "higher_order" or "higher_order_checkpointed".
 
     Returns:
@@ -155,8 +156,8 @@ def vjp(f: Function, *primals: object, mode: str = "taped") -> tuple[Value, Call
         output, and returns a tuple of pytrees, each in the structure of its primal.
 
     Raises:
-        NotDifferentiable: a primal has no floating-point number; or, from the pullback, the cotangent has another
-            structure or shape than the output.
+        NotDifferentiable: a primal has no floating-point number. The pullback raises it for a cotangent whose structure
+            or shape is not that of the output.
 
     Krawiec et al. 2022, section 9.
 
@@ -191,9 +192,9 @@ def _is_number(leaf: Value) -> bool:
 
 
 def _reverse_mode(mode: str, memory: str | int | None) -> Callable[[], Value]:
-    """Return what makes the handler of a reverse mode."""
+    """Return a function that makes the handler of a reverse mode."""
     if memory is None:
-        # Looked up at each call: a mode may be entered later.
+        # The mode is looked up at each call, since it may be registered later.
         return lambda: (REVERSE.get(mode) or _named_mode(mode))()
     limit = parse_memory(memory)
     if mode != "taped":
@@ -210,7 +211,7 @@ def _named_mode(mode: str) -> Value:
 def pull_scalar(
     f: Function, leaves: list[Value], tree: Structure, cotangent: Cotangent, reverse: Value
 ) -> tuple[Value, list[Value]]:
-    """Run `f`, which returns one number, under a reverse mode: its value, and the cotangents of the inputs' leaves."""
+    """Run `f`, which returns one number, under a reverse mode; return its value and the cotangents of the leaves."""
 
     def seeded(activation: Activation, shadows: list[Shadow], output: Tree) -> tuple[Value, list[Value], Value]:
         value = activation.primal(output)
@@ -225,7 +226,7 @@ def pull_scalar(
     given: set[int] = set()
     derivatives = []
     for place, leaf in enumerate(leaves):
-        # What nothing else refers to may be the caller's as it is.
+        # An array that nothing else refers to is returned without a copy.
         own = type(leaf) is np.ndarray and cotangents.own_array(pulled, place)
         derivative = cotangents.dense(pulled[place])
         alike = own and (derivative.shape, derivative.dtype) == (leaf.shape, leaf.dtype)
@@ -234,7 +235,7 @@ def pull_scalar(
 
 
 def record_pullback(f: Function, primals: tuple[Value, ...], mode: str) -> tuple[Value, Callable[[Value], Value]]:
-    """Run `f` once under a reverse mode: its value, and a function that pulls a cotangent back, any number of times.
+    """Run `f` once under a reverse mode; return its value, and a pullback that may be called any number of times.
 
     The cotangent g of a complex value z means dL = Re(g dz), as in the rules.
     """
@@ -255,7 +256,7 @@ def record_pullback(f: Function, primals: tuple[Value, ...], mode: str) -> tuple
         pulled = recorded.pull(seeds, sources)
         return outside(tree, [like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)])
 
-    # The caller may write to the value: what the record keeps is another array.
+    # The caller may write to the value, so it is not the array that the record keeps.
     return outside(outputs.tree, [v.copy() if type(v) is LibraryArray else v for v in outputs.values]), pull
 
 

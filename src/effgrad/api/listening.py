@@ -1,11 +1,11 @@
-"""One listener for every mode: it hears what an activation is asked and what it does, and writes down the steps.
+"""One listener for all modes, which records the steps that activations take.
 
-Each activation that is made while the listener listens is given, before it begins, a class that tells: the mode's own
-below a mixin that calls it and tells before and after. So no mode knows of explanations, nothing is computed twice, and
-derivatives inside the program are heard like the one that was asked for. The fast modes run as the readable ones that
-they are derived from, since their operators do without clauses.
+Each activation made while the listener listens gets another class before it begins: a subclass of its mode with a mixin
+that reports to the listener before and after each call of the mode. So no mode knows of explanations, nothing is
+computed twice, and derivatives inside the program are recorded like the explained one. A fast mode runs as the readable
+mode from which it is derived, since its operators bypass clauses.
 
-A value is known by what its activation keeps of it: the primal and the shadow.
+A value is identified by the data that its activation keeps of it: the primal and the shadow.
 """
 
 import functools
@@ -28,23 +28,23 @@ from effgrad.vocabulary import Cotangent, Option, Params, Shadow, Tree, Value
 
 
 class Listener:
-    """Collects the steps of all activations that are shown to it (`effgrad.effects.handler.observed`)."""
+    """Collects the steps of all activations that `effgrad.effects.handler.observed` shows to it."""
 
     def __init__(self, below: bool) -> None:
-        # Whether the first activation is the evaluation below all others, whose values are the plain ones.
+        # Whether the first activation is an evaluation below all others, whose values count as plain.
         self.below = below
-        # The frame that asks for the explanation, which is no part of the program.
+        # The frame that calls `explain`, which is not part of the program.
         self.asking = user_frame()
         self.steps: list[Step] = []
         self.activations: list[Activation] = []
         self.phase = "forward"
         self.open: list[Step] = []
-        # How many reverse passes run that take derivatives themselves.
+        # The number of running reverse passes that take derivatives themselves.
         self.working = 0
         self.names: dict[Value, str] = {}
         self.kept: list[Value] = []
         self.counts: dict[str, int] = {}
-        # The cotangents so far, by the names of their values.
+        # The cotangents accumulated so far, by the names of their values.
         self.totals: dict[str, Value] = {}
 
     def activated(self, activation: object) -> None:
@@ -62,7 +62,7 @@ class Listener:
         self.step("begin", activation)
 
     def step(self, kind: str, activation: Any, **fields: Option) -> Step:
-        """Write down a step."""
+        """Record a step and return it."""
         parent = self.open[-1].number if self.open else None
         fields.setdefault("line", self.line())
         made = Step(len(self.steps), kind, activation.number, parent, self.phase, **fields)
@@ -70,13 +70,13 @@ class Listener:
         return made
 
     def line(self) -> tuple[str, int] | None:
-        """The file and the line of the program that runs now."""
+        """The file and number of the program's current line, or None."""
         frame = user_frame()
         return None if frame is None or frame is self.asking else (frame.f_code.co_filename, frame.f_lineno)
 
     @contextmanager
     def during(self, step: Step) -> Iterator[Step]:
-        """Let what happens in the block be a part of a step."""
+        """Make the steps recorded in the block children of a step."""
         self.open.append(step)
         try:
             yield step
@@ -88,19 +88,19 @@ class Listener:
         return f"{prefix}{self.counts[prefix]}"
 
     def is_internal(self, activation: Any) -> bool:
-        """Whether what an activation does now is a part of how a clause does its work."""
+        """Whether the current work of an activation is internal to a clause."""
         own: bool = self.activations[activation.number].internal
         return own or (bool(self.open) and self.open[-1].activation == activation.number)
 
     def call(self, activation: Any, value: Value, name: str) -> str:
-        """Give a value a name."""
+        """Give a value a name, and return the name."""
         primal, shadow = value.primal, value.shadow
-        self.kept.append((primal, shadow))  # whose identity stands for the value
+        self.kept.append((primal, shadow))  # kept alive, because their ids identify the value
         self.names[_key(activation, primal, shadow)] = name
         return name
 
     def name(self, value: Value) -> str | None:
-        """The name of a value, if it has one."""
+        """The name of a value, or None."""
         if not isinstance(value, Tracer) or not hasattr(value.owner, "listener"):
             return None
         return self.names.get(_key(value.owner, value.primal, value.shadow))
@@ -109,7 +109,7 @@ class Listener:
         return Argument(self.name(value), shown(value))
 
     def add(self, name: str | None, part: Value) -> Value:
-        """Add to the cotangent of a value; the sum so far."""
+        """Add to the cotangent of a value, and return the sum so far."""
         if name is None:
             return part
         before = self.totals.get(name)
@@ -118,12 +118,12 @@ class Listener:
 
 
 def _key(activation: Any, primal: Value, shadow: Shadow) -> tuple[Value, ...]:
-    """Stands for a value: its name on the tape, or the identities of what is kept with it."""
+    """The key of a value in `Listener.names`: its name on the tape, or the ids of its primal and shadow."""
     return (activation.number, shadow) if type(shadow) is int else (activation.number, id(primal), id(shadow))
 
 
 class Heard(Operation):
-    """An operation that tells when a cotangent passes through it."""
+    """An operation that reports each cotangent that is pulled through it."""
 
     telling: Any
     step: Step
@@ -147,7 +147,7 @@ class Heard(Operation):
 
 
 class Listened(Mode):
-    """Goes before a mode: tells the listener what the mode is given, and what it answers."""
+    """A mixin before a mode that reports to the listener the mode's inputs and operations, with their results."""
 
     listener: Listener
     number: int
@@ -187,11 +187,11 @@ class Listened(Mode):
         return dict(zip(("record", "content"), record(self, value.shadow), strict=True))
 
     def pairs_held(self) -> dict[str, str]:
-        """The second derivatives that the reverse pass holds now."""
+        """The second derivatives that the reverse pass holds now, by pairs of names."""
         return {}
 
     def is_evaluation(self) -> bool:
-        """Whether it evaluates below the others: its values are the plain ones."""
+        """Whether this is the evaluation below all other activations, whose values count as plain."""
         return self.number == 0 and self.listener.below
 
     def finally_(self) -> None:
@@ -200,7 +200,7 @@ class Listened(Mode):
 
 
 class ListenedReverse(Listened):
-    """Tells of checkpoints, and of the beginning of the reverse pass."""
+    """Reports checkpoints, and the beginning of the reverse pass."""
 
     def unrecorded(self, primitive: Primitive, *args: Value, **params: Option) -> Value:
         parent: Any = super()
@@ -227,7 +227,7 @@ class ListenedReverse(Listened):
 
 
 class ListenedList(ListenedReverse):
-    """Tells of the beginning of each reverse pass of a mode whose reverse pass may be repeated."""
+    """Reports the beginning of each reverse pass, for a mode whose reverse pass may be repeated."""
 
     def seed(self, value: Value, cotangent: Cotangent) -> None:
         parent: Any = super(ListenedReverse, self)
@@ -245,7 +245,7 @@ class ListenedList(ListenedReverse):
 
 
 class ListenedEdges(ListenedReverse):
-    """Tells of the second derivatives that edge pushing holds."""
+    """Reports the second derivatives that edge pushing holds."""
 
     edges: Any = None
 
@@ -272,7 +272,7 @@ class ListenedEdges(ListenedReverse):
 
 
 class HeardPart(functools.partial[Any]):
-    """The thunk of a checkpoint, which tells when it runs; it may run again."""
+    """The thunk of a checkpoint, which reports each of its runs."""
 
     def __new__(cls, activation: Any, thunk: Any) -> "HeardPart":
         made = super().__new__(cls, thunk.func, *thunk.args, **thunk.keywords)
@@ -302,13 +302,13 @@ class HeardPart(functools.partial[Any]):
         return result
 
     def recorded_as(self, result: Value) -> None:
-        """Name the values of the first run as they are kept now: a mode gives them other shadows."""
+        """Give the values of the first run their names again, since the mode has given them other shadows."""
         for value, name in self.results:
             if name is not None:
                 self.activation.listener.call(self.activation, value, name)
 
 
-# The mixin for each kind of mode, the first that fits.
+# The mixins by class of mode; the first that fits is used.
 _MIXINS: list[tuple[Value, type[Listened]]] = [
     (ListMode, ListenedList), (EdgePushing, ListenedEdges), ((ReverseMode, Reverse), ListenedReverse), (Mode, Listened),
 ]  # fmt: skip
@@ -316,13 +316,13 @@ _MIXINS: list[tuple[Value, type[Listened]]] = [
 
 @functools.cache
 def _listened(kind: type[Mode]) -> Value:
-    """The class of an activation of a mode that tells."""
+    """Return the subclass of a mode whose activations report to the listener."""
     mixin = next(mixin for of, mixin in _MIXINS if issubclass(kind, of))
     return type(kind.__name__, (mixin, kind), {})
 
 
 def _readable(kind: type[Mode]) -> type[Mode]:
-    """The mode itself, or the readable one that a fast one is derived from."""
+    """Return the mode itself, or for a fast mode the readable one from which it is derived."""
     return next(base for base in kind.__mro__ if not base.__module__.startswith("effgrad.fast"))
 
 

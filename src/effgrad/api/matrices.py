@@ -1,4 +1,4 @@
-"""Jacobians and Hessians for users: `jacobian`, `hessian`, `hvp`."""
+"""The public functions for Jacobians and Hessians: `jacobian`, `hessian`, `hvp`."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -39,10 +39,11 @@ P = ParamSpec("P")
 
 
 def jacobian(f: Callable[P, object], argnums: int | Sequence[int] = 0, mode: str | None = None) -> Callable[P, Value]:
-    """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
+    """The Jacobian of a function of pytrees, with a block of output shape + input shape for each pair of leaves.
 
-    `mode` is "forward" (a run for every 32 input elements), "reverse" (a pass back for each output element), or None:
-    the cheaper of the two by the number of elements.
+    `mode` is "forward" (a run for every 32 input elements), "reverse" (a reverse pass for every 32 output elements), or
+    None for the cheaper of the two by the number of elements. Inside another derivative, and for values other than
+    floats and real NumPy arrays, each element takes a pass of its own.
 
     Returns a function of the same arguments. Its result has the structure of the output, with the structure of the
     differentiated argument (with a sequence for `argnums`, a tuple of them) in place of each leaf. With respect to a
@@ -77,12 +78,12 @@ Blocks = tuple[Structure, list[list[Any]]]
 
 
 def _blocks(f: Function, primals: tuple[Value, ...], leaves: list[Value], tree: Structure, mode: str | None) -> Blocks:
-    """Return the structure of the output of `f`, and its Jacobian: for each output a block for each input leaf."""
+    """Return the structure of the output of `f`, and the Jacobian as a row of blocks for each output leaf."""
     at_once = bool(leaves) and not handled(Smooth) and _are_real(leaves)
     if mode == "forward" and at_once:
         return _columns(f, leaves, tree)
     pullback: Any = None
-    if mode == "forward":  # no record of the whole program, which may be why forward mode was chosen
+    if mode == "forward":  # avoids a record of the whole program, which may be why forward mode was chosen
         value = jvp(f, primals, tree.unflatten([like(None, leaf) for leaf in leaves]))[0]
     else:
         value, pullback = record_pullback(f, primals, "taped")
@@ -136,12 +137,12 @@ def _elements(values: list[Value]) -> int:
     return sum(math.prod(_shape(value)) for value in values)
 
 
-# How many columns of a Jacobian are computed at once: each takes the memory of a tangent of every value.
+# The number of columns of a Jacobian computed at once. Each column costs the memory of a tangent for every value.
 WIDTH = 32
 
 
 def _columns(f: Function, leaves: list[Value], tree: Structure) -> Blocks:
-    """Return what `_blocks` does, by forward mode along several directions at once."""
+    """Return the result of `_blocks`, by batched forward mode."""
     values: list[Value] = []
 
     def pushed(directions: list[Value]) -> list[Value]:
@@ -158,7 +159,7 @@ def _columns(f: Function, leaves: list[Value], tree: Structure) -> Blocks:
 
 
 def _rows(pullback: Value, outputs: list[Value], output_tree: Structure, leaves: list[Value]) -> list[list[Value]]:
-    """The Jacobian by its rows: for each output a block for each input leaf."""
+    """Return the rows of blocks of a Jacobian, by batched reverse passes."""
     columns = _along_each(outputs, lambda seeds: flatten(pullback(output_tree.unflatten(seeds)))[0])
     ends = np.cumsum([np.size(output) for output in outputs]).tolist()
     return [
@@ -173,7 +174,7 @@ def _row_block(rows: Value, output: Tree, leaf: Value) -> Value:
 
 
 def _along_each(leaves: list[Value], derivative: Callable[[list[Value]], list[Value]]) -> list[Value]:
-    """The results of a linear map along each element of some leaves, as arrays with a first axis for the elements."""
+    """Apply a linear map to each unit vector of some leaves; the results' first axis counts the unit vectors."""
     sizes = [np.size(leaf) for leaf in leaves]
     ends = np.cumsum(sizes).tolist()
     strips: list[list[Value]] = []
@@ -193,14 +194,14 @@ def _along_each(leaves: list[Value], derivative: Callable[[list[Value]], list[Va
 
 
 def _block(rows: Value, value: Value, leaf: Value) -> Value:
-    """The derivatives of one output with respect to one leaf, from those with respect to its elements."""
+    """Return the block for one output and one input leaf, from the derivatives along the leaf's elements."""
     if not np.shape(leaf):
         return like(rows[0], value)
     if is_complex(rows) and not is_complex(value):
         rows = rows.real
     dtype = np.result_type(plain(value) if len(rows) else leaf)
     columns, shape = np.moveaxis(rows, 0, -1), np.shape(value) + np.shape(leaf)
-    if type(columns) is LibraryArray:  # of a program that takes arrays of another library from around it
+    if type(columns) is LibraryArray:  # the program uses arrays of another library from its closure
         return given_back(np.reshape(columns, shape))
     return np.array(columns, dtype, order="C").reshape(shape)
 
@@ -208,7 +209,7 @@ def _block(rows: Value, value: Value, leaf: Value) -> Value:
 def _column(
     f: Function, primals: tuple[Value, ...], tree: Structure, direction: list[Value], holomorphic: bool
 ) -> list[Value]:
-    """The derivative of every output along one input element."""
+    """The derivative of every output leaf along one input element."""
     column = flatten(jvp(f, primals, tree.unflatten(direction))[1])[0]
     if holomorphic:
         turned = flatten(jvp(f, primals, tree.unflatten([d * 1j for d in direction]))[1])[0]
@@ -217,7 +218,7 @@ def _column(
 
 
 def _row(pullback: Value, tree: Structure, seed: list[Value], complex_output: bool) -> list[Value]:
-    """The derivatives of one output element; the imaginary part of a complex one comes from a second pass."""
+    """The derivatives of one output element; for a complex one, a second pass gives the imaginary part."""
     row = flatten(pullback(tree.unflatten(seed)))[0]
     if complex_output:
         turned = flatten(pullback(tree.unflatten([s * 1j for s in seed])))[0]
@@ -227,11 +228,11 @@ def _row(pullback: Value, tree: Structure, seed: list[Value], complex_output: bo
 
 @of_function
 def hvp(f: Function, x: Value, v: Value, *args: Value, **kwargs: Option) -> Value:
-    """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`: forward over reverse, for the cost of a few runs of `f`.
+    """The Hessian of `f(x, *args, **kwargs)` in `x` times `v`, by forward over reverse mode, at the cost of a few runs.
 
     Arguments:
         f: a function that returns one real number, in plain NumPy.
-        x: where: a pytree of floats and arrays.
+        x: the point, a pytree of floats and arrays.
         v: the direction, a pytree in the structure and shapes of `x`.
         args: further arguments of `f`, held fixed.
         kwargs: keyword arguments of `f`, held fixed.
@@ -240,7 +241,7 @@ def hvp(f: Function, x: Value, v: Value, *args: Value, **kwargs: Option) -> Valu
         The product, a pytree like `x`.
 
     Raises:
-        NotDifferentiable: `f` or `x` as for `grad`; `v` is not like `x`.
+        NotDifferentiable: `f` or `x` is rejected as by `grad`, or `v` does not match `x`.
 
     Pearlmutter, Fast exact multiplication by the Hessian (1994).
 
@@ -258,10 +259,10 @@ def hessian(
     Arguments:
         f: a function that returns one real number.
         argnums: as for `grad`.
-        mode: None for forward over reverse, a run for every 32 input elements, in the structure of
-            `jacobian(grad(f))`; or "hessian" for one reverse pass that pushes edges, which needs one array (or number)
-            as its input and pays where the Hessian is sparse.
-        sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian".
+        mode: None for forward over reverse mode, with a run for every 32 input elements and the structure of
+            `jacobian(grad(f))`; or "hessian" for edge pushing in one reverse pass, which needs one array (or number)
+            as its input and pays off if the Hessian is sparse.
+        sparse: return a SciPy sparse array of shape (n, n), where n is the size of the input; implies mode "hessian".
 
     Raises `NotDifferentiable` as `grad` does. Sigal 2024, section 5.1; Gower and Mello 2012.
 
@@ -317,7 +318,7 @@ def _push_edges(f: Callable[[Value], Value], x: Value) -> Value:
 
 
 def _hessian_of(block: Value, value: Value, sparse: bool) -> Value:
-    """Return a Hessian at a value as its caller wants it."""
+    """Return a Hessian at a point as a dense or sparse array, in the library of the point."""
     size, shape = np.size(value), np.shape(value)
     if isinstance(block, Tracer):
         if sparse:
@@ -326,7 +327,7 @@ def _hessian_of(block: Value, value: Value, sparse: bool) -> Value:
         return block if handled(Smooth) else given_back(block)
     if sparse:
         return scipy.sparse.csr_array((size, size)) if block is None else scipy.sparse.csr_array(block)
-    if type(value) is LibraryArray:  # of a function that is linear
+    if type(value) is LibraryArray:  # the function is linear, so the Hessian is zero
         return given_back(like(None, np.multiply.outer(value, value)))
     dense = np.zeros((size, size)) if block is None else scipy.sparse.csr_array(block).toarray()
     return like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])

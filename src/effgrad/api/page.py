@@ -1,4 +1,4 @@
-"""A page that steps through a derivative in the browser, from its explanations: one file, which loads nothing."""
+"""A web page that steps through a derivative, made from its explanations: one self-contained file."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pathlib import PurePath
 from effgrad.api.explanation import Explanation, Step
 from effgrad.vocabulary import Value
 
-LONGEST = 2000  # the steps of a mode that a page has
+LONGEST = 2000  # the largest number of steps of a mode on a page
 
 
 def page(explanations: Sequence[Explanation], title: str = "") -> str:
@@ -19,7 +19,7 @@ def page(explanations: Sequence[Explanation], title: str = "") -> str:
     fields = {
         "title": escape(title or f"{explanations[0].function}, step by step"),
         "css": (parts / "page.css").read_text(encoding="utf-8"), "js": (parts / "page.js").read_text(encoding="utf-8"),
-        "data": data.replace("<", "\\u003c"),  # so that no text of the program can end the script
+        "data": data.replace("<", "\\u003c"),  # so that no string of the program can close the script element
     }  # fmt: skip
     text = (parts / "page.html").read_text(encoding="utf-8")
     for name, value in fields.items():
@@ -28,10 +28,10 @@ def page(explanations: Sequence[Explanation], title: str = "") -> str:
 
 
 def steps_of(explanation: Explanation) -> dict[str, Value]:
-    """The data of a page for one mode: the steps that are no part of a clause's work, each with what it says."""
+    """The data of a page for one mode: the steps that are not internal to a clause, each with its sentences."""
     children = explanation.children()
     running: list[int] = []
-    revived: list[str | None] = []  # checkpoints that run again when their handler has ended
+    revived: list[str | None] = []  # checkpoints that run again after their handler has ended
     steps: list[dict[str, Value]] = []
     for step in explanation.steps:
         if step.kind == "begin":
@@ -75,7 +75,7 @@ def _step(explanation: Explanation, step: Step, performed: list[tuple[str, str]]
 
 
 def _shares(step: Step) -> list[str]:
-    """Return where the cotangent of a step goes, a sentence for each share."""
+    """Return a sentence for each share of a step's cotangent."""
     if step.kind == "part ends":
         return [f"{s.name} is that result again: ⟨{s.name}⟩ becomes {s.total}" for s in step.shares]
     return [

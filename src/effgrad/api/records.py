@@ -1,4 +1,4 @@
-"""The records that a mode keeps beside values, in words; and values as short texts."""
+"""Texts for the records that a mode keeps with values, and for the values themselves."""
 
 import functools
 
@@ -21,11 +21,11 @@ from effgrad.primitives.cotangents import Block, Masked, Scattered
 from effgrad.vocabulary import Shadow, Tangent, Value
 
 NOT_RECORDED = "not recorded"
-LONGEST = 60  # the characters of a parameter
+LONGEST = 60  # the largest number of characters for a parameter
 
 
 def shown(value: Value) -> Shown:
-    """A value under any nesting of derivatives as a short text, with its shape and dtype."""
+    """Return a value under any nesting of derivatives as a short text, with its shape and dtype."""
     value = plain_value(value)
     value = value.item() if isinstance(value, np.ndarray) and not value.ndim else value
     if isinstance(value, np.ndarray):
@@ -37,7 +37,7 @@ def shown(value: Value) -> Shown:
 
 
 def plain_value(value: Value) -> Value:
-    """The number or array of a value or cotangent; nothing is performed to find it."""
+    """The plain number or array of a value or cotangent, found without performing operations on traced values."""
     if type(value) is Masked:
         return plain_value(value.value)
     if type(value) is Block:
@@ -50,7 +50,7 @@ def plain_value(value: Value) -> Value:
 
 @functools.singledispatch
 def record(mode: Mode, shadow: Shadow) -> tuple[str, str]:
-    """Return what a mode keeps with a value, from the value's shadow: its name, and its content."""
+    """Return the name and the content of the record that a mode keeps with a value, from the value's shadow."""
     return "", ""
 
 
@@ -66,7 +66,7 @@ def _(mode: SecondOrder, derivatives: tuple[Value, Value]) -> tuple[str, str]:
 
 @record.register
 def _(mode: Taylor, series: Value) -> tuple[str, str]:
-    # Inside a rule a coefficient is computed when it is asked for, and nobody has yet.
+    # Inside a rule coefficients are computed lazily, so only the known ones are shown.
     known = series.known if mode.in_rule else [series[k] for k in range(mode.order + 1)]
     return "series", ", ".join(str(shown(part)) for part in known)
 
@@ -98,7 +98,7 @@ def _(mode: Delta, name: Value) -> tuple[str, str]:
 
 
 def _entry(operation: object) -> str:
-    """An entry of a tape: the primitive, and the names of its arguments; `_` stands for a constant."""
+    """A tape entry as text: the primitive and the names of its arguments, with `_` for a constant."""
     if not isinstance(operation, Operation):
         return ""
     names = ", ".join("_" if name is None else str(name) for name in operation.shadows)
@@ -106,7 +106,7 @@ def _entry(operation: object) -> str:
 
 
 def _term(term: Value) -> str:
-    """A delta term in the constructors of the paper."""
+    """A delta term as text, in the constructors of the paper."""
     if not isinstance(term, Add):
         return ""
     scaled = [f"Scale(d{s.argument + 1} {s.operation.primitive.name}, Var({s.name}))" for s in term.terms]
@@ -114,7 +114,7 @@ def _term(term: Value) -> str:
 
 
 def parameter(value: Value) -> str:
-    """A parameter of an operation as a short text; a slice as in an index."""
+    """Return a parameter of an operation as a short text, with slices written as in an index."""
     value = plain_value(value)
     if isinstance(value, tuple | list) and any(isinstance(part, slice) for part in value):
         return f"[{', '.join(map(parameter, value))}]"

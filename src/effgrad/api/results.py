@@ -1,4 +1,7 @@
-"""Derivatives and values as their callers know them: structure, shape, dtype, library, and memory of their own."""
+"""Inputs and results at the edge of a derivative: results have the caller's structure, shapes, dtypes and library.
+
+Arrays returned to the caller have memory of their own.
+"""
 
 from collections.abc import Sequence
 
@@ -21,29 +24,29 @@ from effgrad.vocabulary import Shape, Tree, Value
 def flatten_inputs(primals: tuple[Value, ...]) -> tuple[list[Value], Structure]:
     for primal in primals:
         if type(primal) not in PLAIN and isinstance(primal, DISCRETE):
-            as_input(primal)  # raises: inside a pytree it would be kept, alone there is nothing to differentiate
+            as_input(primal)  # raises an error: such a leaf is allowed only in a pytree beside others
     return flattened(primals)
 
 
 def flattened(value: Value) -> tuple[list[Value], Structure]:
-    """The leaves of a pytree as programs and rules take them."""
+    """Return the leaves of a pytree in the form that programs and rules take, and its structure."""
     leaves, tree = flatten(value)
     return leaves if tree.flat else [taken(leaf) for leaf in leaves], tree
 
 
 def outside(tree: Structure, leaves: Sequence[Value]) -> Value:
-    """A result as the caller knows it: outside of every derivative, arrays of other libraries are their own again."""
+    """Return a pytree of results. Outside all derivatives, wrapped arrays of other libraries are unwrapped."""
     return tree.unflatten(leaves if handled(Smooth) else [given_back(leaf) for leaf in leaves])
 
 
 def beside(direction: Value, value: Value) -> Value:
-    """A tangent or cotangent in the library and the precision of the value that it belongs to."""
+    """Return a tangent or cotangent in the library and the precision of its value."""
     if type(direction) is float and type(value) is float:
         return direction
     inner, given = plain(value), taken(direction)
     if type(inner) is LibraryArray:
         return inner.owner.beside(given, inner)
-    # A complex direction of a real value is an error, which the caller raises.
+    # For a complex direction of a real value the caller raises an error.
     return given if is_complex(given) and not is_complex(inner) else typed(given, inner)
 
 
@@ -52,7 +55,7 @@ def is_real_array(leaf: Value) -> bool:
 
 
 def like(derivative: Value, primal: Value, given: set[int] | None = None) -> Value:
-    """A derivative in the shape and dtype of what it belongs to, in memory of its own."""
+    """Return a derivative in the shape and dtype of its primal, in memory of its own; `given` as in `Library.like`."""
     return derivative if type(derivative) is type(primal) is float else _like(derivative, primal, given)
 
 
@@ -68,7 +71,7 @@ def _like(derivative: Value, primal: Value, given: set[int] | None) -> Value:
     if type(inner := plain(derivative)) is LibraryArray and not depends(derivative):
         if inner.owner.lazy:
             return inner.owner.like(derivative, value)
-        derivative = inner.owner.numpy(inner.primal)  # of an input that is NumPy's, where constants are not
+        derivative = inner.owner.numpy(inner.primal)  # a NumPy input met constants of another library
     if isinstance(derivative, Tracer):
         if value.__class__ is float and not isinstance(derivative, Traced):
             return evaluated(float, derivative)
@@ -80,20 +83,20 @@ def _like(derivative: Value, primal: Value, given: set[int] | None) -> Value:
 
 
 def release(tree: Tree) -> Value:
-    """A pytree from inside a derivative that has ended, as its values outside."""
+    """Return a pytree from a derivative that has ended, with its values outside of that derivative."""
     leaves, structure = flatten(tree)
     return outside(structure, [released(leaf) for leaf in leaves])
 
 
 def directions(leaves: list[Value], chosen: int) -> Value:
-    """Lists of zeros like the leaves, with each element of the chosen one in turn set to 1."""
+    """Iterate over lists of zeros like the leaves, in which one element of the chosen leaf after another is 1."""
     zeros = [like(None, leaf) for leaf in leaves]
     for basis in basis_vectors(shape_of(leaves[chosen])):
         yield [*zeros[:chosen], like(basis, leaves[chosen]), *zeros[chosen + 1 :]]
 
 
 def joined(parts: list[Value], axis: int, shape: Shape, leaf: Value) -> Value:
-    """Derivatives for each element in turn as one array of a shape, in the dtype of the leaf if there are none."""
+    """Stack the derivatives for single elements to an array of a shape; without any it has the dtype of the leaf."""
     if not shape:
         return parts[0]
     stacked = np.stack([taken(part) for part in parts], axis) if parts else like(None, leaf)

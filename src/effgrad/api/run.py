@@ -1,4 +1,4 @@
-"""Run a function under a mode: the one place that enters a mode."""
+"""The run of a function under a mode: the one place that enters a mode."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
@@ -26,11 +26,11 @@ def run(
     """Run a function under a mode.
 
     Arguments:
-        mode: the handler; an activation of it runs.
+        mode: the handler; the function runs under an activation of it.
         f: the program, a function of a list of values.
-        inputs: for each value its primal, and what the mode wants beside it (a tangent, coefficients).
-        finish: reads the result while the activation lives; it is given the activation, the shadows of the inputs and
-            the output of `f`.
+        inputs: for each value its primal, followed by the mode's further arguments (a tangent, coefficients).
+        finish: reads the result while the activation is alive; its arguments are the activation, the shadows of the
+            inputs and the output of `f`.
 
     Returns what `finish` returns. Raises `NotDifferentiable` if a primal is not of floating point.
     """
@@ -45,7 +45,7 @@ def _run(
 ) -> Result:
     def program(activation: Activation) -> Result:
         variables = [activation.variable(as_input(primal), *beside) for primal, *beside in inputs]
-        # The shadows as they are now: an input that the program writes to names another value later.
+        # Read the shadows before the program runs: an input that the program writes to has another shadow later.
         shadows = [variable.shadow for variable in variables]
         return finish(activation, shadows, f(variables))
 
@@ -53,12 +53,12 @@ def _run(
 
 
 def run_batched(count: int, program: Callable[[Batch], Result]) -> Result:
-    """Return the result of a program that is given an activation for a number of members."""
+    """Return the result of a program that is called with an activation of batched evaluation for `count` members."""
     return entered(Batch(count), program)
 
 
 class Outputs(NamedTuple):
-    """The leaves of a program's output: their values outside, and their shadows (None for a constant)."""
+    """The leaves of a program's output: their values outside the derivative, and their shadows (None for constants)."""
 
     tree: Structure
     values: list[Value]

@@ -1,10 +1,10 @@
 """The limit of a derivative at a singular point, in place of NaN.
 
-A rule gives NaN where no number follows from the formula: zero times infinity, or the derivative of a kink's weight. If
-the program is smooth there all the same (`norm(x)**2` at 0), the derivative is its own limit, which the mode
-`effgrad.modes.nearby` computes. The paths come from four sides or more. Where all agree, their value is the derivative;
-a first derivative with opposite values on opposite sides has their mean, as everywhere the element of least norm;
-anything else is NaN. A side that leaves the domain of the program (`sqrt` of a negative number) is left out.
+A rule gives NaN where its formula has no value: zero times infinity, or the derivative of a kink's weight. If the
+program is smooth there all the same (`norm(x)**2` at 0), its derivative is the limit from nearby points, which the mode
+`effgrad.modes.nearby` computes along paths from four sides or more. If all limits agree, they are the derivative. For a
+first derivative, opposite sides are averaged first: like the element of least norm elsewhere, a kink gets the mean. All
+other cases stay NaN. A side that leaves the domain of the program (`sqrt` of a negative number) is left out.
 """
 
 import math
@@ -21,11 +21,12 @@ from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Option, Tree, Value
 
 _sum, _isnan = np.add.reduce, np.isnan
-# Sides that differ by more than this, relative to the largest number, do not agree.
+# Limits from two sides that differ by more than this, relative to the largest number, do not agree.
 AGREEMENT = 1e-8
-# Derivatives that differ by less than this, relative to the program's value over its point, are zero and rounding.
+# Limits agree if they differ by less than this, relative to the size of the value over that of the point (to the power
+# of the order): they are then zero up to rounding.
 ROUNDING = 1e-13
-# Two directions on which the program is defined are needed, and so many are tried.
+# The largest number of directions tried, until the program is defined along two of them.
 DIRECTIONS = 8
 
 
@@ -33,15 +34,15 @@ def completed(
     derivative: Value, compute: Function, point: Sequence[Value], value: Callable[[], Value],
     orders: Sequence[int] = (1,),
 ) -> Tree:  # fmt: skip
-    """A derivative with its limit in place of each NaN, unless the program's value is NaN.
+    """Return a derivative with its limit in place of each NaN, unless the program's value is NaN.
 
     Arguments:
         derivative: a pytree, the result of `compute(*point)`.
         compute: the derivative as a function of the point.
-        point: pytrees.
-        value: gives the value of the program there.
-        orders: of the derivative in the program, or of each of several in a list, to which the derivatives that the
-            program itself takes are added.
+        point: the arguments of `compute`, pytrees.
+        value: a function that returns the value of the program at the point.
+        orders: the order of the derivative, or of each derivative in a list. The orders of the derivatives that the
+            program itself takes are added to them.
     """
     leaves, tree = flatten(derivative)
     inputs, structure = flatten(tuple(point))
@@ -53,7 +54,7 @@ def completed(
     values = flatten(value())[0]
     if any(map(undefined, values)):
         return derivative
-    # Where a side is chosen, opposite sides have no mean.
+    # Inside `kinks` a side may be chosen; then opposite sides are not averaged, as for an order above 1.
     sides, around, inside = [], int(handled(Kink)), 0
     for direction in _directions(inputs):
         for sign in (1.0, -1.0):
@@ -61,7 +62,7 @@ def completed(
                 beside = [nearby.variable(x, sign * w) for x, w in zip(inputs, direction, strict=True)]
                 try:
                     found = flatten(compute(*structure.unflatten(beside)))[0]
-                except Exception:  # the program does not run there: no limit, and the derivative stays as it is
+                except Exception:  # the program fails there, so there is no limit and the derivative is unchanged
                     return derivative
                 sides.append(None if nearby.outside else [nearby.standard(part) for part in found])
                 around = max(around, nearby.order - max(orders))
@@ -78,28 +79,29 @@ def completed(
 
 
 def _rounding(size: float, reach: float, order: int) -> float:
-    """The size that rounding may leave of a derivative that is zero; 0 where it is out of range."""
+    """The size of the rounding error in a derivative that is zero; 0 if that is not finite."""
     left = ROUNDING * size
-    for _ in range(order):  # the power of a small number may be 0
+    for _ in range(order):  # not `reach**order`, which may underflow to 0
         left /= reach or 1.0
     return left if math.isfinite(left) else 0.0
 
 
 def _each(sides: list[Value], place: int) -> list[Value]:
-    """One leaf of each side; None for a side that leaves the domain."""
+    """Return one leaf of the limits from each side, or None for a side that leaves the domain."""
     return [side and side[place] for side in sides]
 
 
 def _size(leaves: Sequence[Value]) -> float:
-    """The largest of the finite numbers of leaves."""
+    """The largest absolute value of the finite numbers in leaves."""
     numbers = [np.asarray(leaf) for leaf in leaves if getattr(leaf, "dtype", np.dtype(float)).kind in "fciu"]
     return max((float(np.max(np.abs(x), initial=0.0, where=np.isfinite(x))) for x in numbers), default=0.0)
 
 
 def value_of(value: Value, f: Function, *args: Value, **kwargs: Option) -> Value:
-    """The value of a program that ran inside a derivative.
+    """Return the value of a program that ran inside a derivative, corrected if it has a NaN.
 
-    Derivatives that the program takes give NaN there where they have a limit: it runs again by itself, outside.
+    Derivatives that the program takes itself are NaN at singular points, because limits are only taken outside of
+    other derivatives. So a program with a NaN runs again, outside.
     """
     if type(value) is float and value == value:
         return value
@@ -109,7 +111,7 @@ def value_of(value: Value, f: Function, *args: Value, **kwargs: Option) -> Value
 
 
 def _note(inputs: list[Value], order: int) -> None:
-    """Note the order of a derivative inside a limit, its own and that of those around it, or that there is one."""
+    """Report the order of a derivative, plus those around it, to the limit around them, or mark a staged program."""
     for value in inputs:
         around = 0
         while isinstance(value, Traced) and type(value) is not Beside:
@@ -136,7 +138,7 @@ def _is_real(leaf: Value) -> bool:
 
 
 def _directions(inputs: list[Value]) -> Iterator[list[Value]]:
-    """Directions in general position, in turn one with positive elements and one with either sign."""
+    """Iterate over directions in general position: alternately with positive elements and with either sign."""
     rng = np.random.default_rng(0)
     for turn in range(DIRECTIONS):
         signs = (-1.0, 1.0) if turn % 2 else (1.0,)
@@ -144,7 +146,7 @@ def _directions(inputs: list[Value]) -> Iterator[list[Value]]:
 
 
 def _replaced(leaf: Value, sides: list[Value], order: int, rounding: float) -> Value:
-    """A leaf with the limits from all sides in place of each NaN; a difference of `rounding` is none."""
+    """Return a leaf with each NaN replaced by the limit from all sides, if these agree or differ by `rounding`."""
     if not undefined(leaf):
         return leaf
     pairs: list[Value] = []
@@ -155,12 +157,13 @@ def _replaced(leaf: Value, sides: list[Value], order: int, rounding: float) -> V
             pairs += [np.asarray(side) for side in (one, other) if side is not None]
     with np.errstate(invalid="ignore"):
         mean = sum(pairs) / len(pairs)
-        # Opposite sides may cancel: their mean is as exact as they are.
+        # Opposite sides may cancel, so the tolerance is relative to their size and not to that of their mean.
         known = [np.asarray(side) for side in sides if side is not None]
         size = max(np.abs(one[np.isfinite(one)]).max(initial=0.0) for one in known)
         near = max(AGREEMENT * size, rounding)
         agree = np.all([(np.abs(one - mean) <= near) | (one == mean) for one in pairs], axis=0)
-    # An infinite second derivative may be that of a kink; at the end of a domain, one that the formula gives stays.
+    # An infinite second derivative may be that of a kink. So an infinite limit counts only if the formula is infinite
+    # too, and the derivative is a first one or a side leaves the domain.
     ended = np.isinf(leaf) & (order == 1 or any(side is None for side in sides))
     agree &= np.isfinite(mean) | ended
     limit = np.where(np.isfinite(leaf), leaf, np.where(agree, mean, np.nan))

@@ -1,6 +1,6 @@
-"""The edge between a user's program and a derivative of it: what the derivative is called, and what tracebacks show.
+"""The boundary between a user's program and its derivatives: the names of derivatives, and the tracebacks of errors.
 
-A traceback has the user's lines alone. `EFFGRAD_TRACEBACK=full` in the environment keeps the lines of effgrad.
+A traceback has only the user's lines. `EFFGRAD_TRACEBACK=full` in the environment keeps the lines of effgrad.
 """
 
 import functools
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 def boundary(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a public function: errors leave it without the frames of effgrad."""
+    """Decorate a public function, so that the tracebacks of its errors have no frames of effgrad."""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -32,7 +32,7 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def of_function(transform: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a public function of a function `f`, a `boundary`, which refuses anything else before it begins."""
+    """Decorate a public function whose first argument is a function `f`: a `boundary` that first checks `f`."""
 
     @functools.wraps(transform)
     def checked(*args: Value, **kwargs: Option) -> Tree:
@@ -43,9 +43,10 @@ def of_function(transform: Callable[P, R]) -> Callable[P, R]:
 
 
 class Transformed(Generic[P, R]):
-    """A function that `transform(f, **options)` has made, with the name, text and signature of `f`.
+    """A function that `transform(f, **options)` has made, with a name, docstring and signature derived from `f`.
 
-    It is a `boundary`, as public functions are. It is pickled as what it was made of, so it goes where `f` goes.
+    It is a `boundary`, as public functions are. A pickle of it contains the transformation, its options and `f`, so it
+    can be sent wherever `f` can.
     """
 
     def __init__(self, function: Callable[P, R], name: str, make: Function, f: Function) -> None:
@@ -63,7 +64,7 @@ class Transformed(Generic[P, R]):
 
     @property
     def parts(self) -> tuple[Function, Value, dict[str, Value]]:
-        """The transformation, the function that it was given, and its options."""
+        """The transformation, the function `f`, and the options."""
         make, (f,) = self._made_of
         return (make.func, f, make.keywords) if isinstance(make, functools.partial) else (make, f, {})
 
@@ -74,7 +75,7 @@ class Transformed(Generic[P, R]):
     def __signature__(self) -> inspect.Signature:
         try:
             signature = inspect.signature(*self._made_of[1])
-        except ValueError:  # a function of C
+        except ValueError:  # a function compiled from C without a signature
             raise AttributeError("__signature__") from None
         return signature.replace(return_annotation=inspect.Signature.empty)
 
@@ -86,13 +87,13 @@ class Transformed(Generic[P, R]):
 
 
 def derivative(transform: Function, f: Function, **options: Option) -> Callable[[Callable[P, R]], Transformed[P, R]]:
-    """Decorate the function that computes what `transform(f, **options)` returns."""
+    """Return a decorator that makes a function the `Transformed` result of `transform(f, **options)`."""
     make = functools.partial(transform, **options)
     return lambda function: Transformed(function, transform.__name__, make, f)
 
 
 def shorten(error: BaseException | None) -> None:
-    """Take the frames of effgrad out of the traceback of an error and of its causes."""
+    """Remove the frames of effgrad from the tracebacks of an error and of its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen and os.environ.get("EFFGRAD_TRACEBACK") != "full":
         seen.add(id(error))
@@ -106,7 +107,7 @@ def _shortened(error: BaseException, traceback: TracebackType | None) -> Traceba
         steps.append(traceback)
         traceback = traceback.tb_next
     theirs = [number for number, step in enumerate(steps) if not is_ours(step.tb_frame)]
-    if not isinstance(error, EffgradError):  # where it was raised stays, also if that is effgrad
+    if not isinstance(error, EffgradError):  # keep the frames in which it was raised, also those of effgrad
         theirs += range(theirs[-1] + 1 if theirs else 0, len(steps))
     for number in reversed(theirs):
         step = steps[number]

@@ -1,7 +1,7 @@
-"""The values that a program's variables take, line by line, and the first in which two runs of it differ.
+"""The values that a program's variables take, line by line, and the first value in which two of its runs differ.
 
-A run is followed by Python's own trace of lines (`sys.settrace`), which sees the user's lines in a plain run and under
-a derivative alike. Each entry of a trail is a variable that has another value than before, by assignment or in place.
+A run is followed by Python's line tracing (`sys.settrace`), which sees the user's lines in a plain run and under a
+derivative alike. Each entry of a trail is a variable whose value has changed, by assignment or in place.
 """
 
 import itertools
@@ -18,12 +18,12 @@ from effgrad.errors import LIBRARIES
 from effgrad.program.syntax import LIBRARY_PATHS
 from effgrad.vocabulary import Value
 
-# A program of more changes is followed up to here.
+# The largest number of changes that are recorded; a longer run is followed up to there.
 MOST = 100_000
 
 
 class Change(NamedTuple):
-    """A variable with a new value, and the line after which it had it."""
+    """A new value of a variable, and the line that was run before it was seen."""
 
     file: str
     line: int
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 
 class Trail:
-    """A trace function that notes the changes of numbers and arrays in the user's frames."""
+    """A trace function that records the changes of numbers and arrays in the user's frames."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
@@ -50,7 +50,7 @@ class Trail:
         return self
 
     def note(self, frame: FrameType) -> None:
-        """Note the variables of a frame that have changed since its last line."""
+        """Record the variables of a frame that have changed since its last line."""
         known = self.known.setdefault(frame, {})
         code, line = frame.f_code, self.lines.get(frame, frame.f_lineno)
         for name, value in frame.f_locals.items():
@@ -62,16 +62,16 @@ class Trail:
 
 
 def _is_a_library_s(frame: FrameType) -> bool:
-    """Whether a frame is of a library, installed or Python's own, or of code that is made from text."""
+    """Whether a frame belongs to a library, to the standard library, or to code generated from text."""
     package, file = str(frame.f_globals.get("__name__", "")).partition(".")[0], frame.f_code.co_filename
-    # Operators of tracers, and constructors of named tuples, are made from text.
+    # Operators of tracers and constructors of named tuples are generated from text.
     made = package.startswith("namedtuple_") or file.startswith("<operators of")
     named = package == "effgrad" or package in LIBRARIES or package in sys.stdlib_module_names
     return made or named or any(path in file for path in LIBRARY_PATHS)
 
 
 def _numbers(value: Value) -> Value:
-    """A copy of a number or an array as it is now; None of anything else."""
+    """Return a copy of a number or an array with its current value, or None for other values."""
     value = plain(read(value))
     if isinstance(value, bool | int | float | complex | np.generic):
         return value
@@ -84,7 +84,7 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def followed(run: Callable[[], Value]) -> list[Change]:
-    """The changes in the course of a run."""
+    """Return the changes of variables during a run."""
     trail, before = Trail(), sys.gettrace()
     sys.settrace(trail)
     try:
@@ -97,10 +97,10 @@ def followed(run: Callable[[], Value]) -> list[Change]:
 def first_difference(
     found: list[Change], wanted: list[Change], differs: Callable[[Value, Value], Value]
 ) -> tuple[Change, Change] | None:
-    """The first change in which two runs differ, and what the other run has for it; None where they are the same."""
+    """Return the first pair of changes in which two runs differ, or None if none is found."""
     for place, (one, other) in enumerate(itertools.zip_longest(found, wanted)):
         if one is None or other is None or one[:4] != other[:4]:
-            # A variable that one run alone changes has its earlier value in the other.
+            # If only one run changes a variable, compare with the variable's earlier value in the other run.
             if one is not None and (known := _latest(wanted[:place], one)) is not None:
                 return one, one._replace(value=known.value)
             if other is not None and (known := _latest(found[:place], other)) is not None:
@@ -112,6 +112,6 @@ def first_difference(
 
 
 def _latest(changes: list[Change], change: Change) -> Change | None:
-    """The last of some changes that is of the variable of another one."""
+    """Return the last of `changes` to the variable of `change`, or None."""
     variable = change.file, change.function, change.name
     return next((c for c in reversed(changes) if (c.file, c.function, c.name) == variable), None)
