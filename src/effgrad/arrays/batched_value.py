@@ -95,7 +95,7 @@ class Batched(TracedArray):
         return np.array(self.agreed(what, instead), dtype)
 
     def beside(self, array: Value, index: Index) -> Value:
-        """Return a batch of copies of the array if the index makes a copy; a view must stay a view of the array."""
+        """Return the array as a batch if the index makes a copy, else the array itself: its views may be written to."""
         parts = index_parts(index)
         copies = array.ndim == len(parts) or any(ndim_of(part) for part in parts)
         if self.dtype.kind not in "iu" or array.dtype.kind == "O" or not copies:

@@ -4,7 +4,7 @@ import sys
 
 
 def asked_by_dask() -> bool:
-    """Whether the caller's caller is Dask's test for chunk types; Dask leaves operators to classes that are not."""
+    """Whether the caller's caller is Dask's test for chunk types. Dask leaves operators to all other classes."""
     return sys._getframe(2).f_globals.get("__name__") == "dask.array.chunk_types"
 
 

@@ -56,7 +56,7 @@ class Laurent:
         return first
 
     def standard(self) -> Value:
-        """The standard part, the nearest plain number: infinite where the series is, NaN where it is unknown."""
+        """The standard part, a plain number infinitely near: infinite where the series is, NaN where it is unknown."""
         before = self.coefficients[: max(-self.start, 0)]
         shape = self.coefficients.shape[1:]
         if self.start > 0:

@@ -56,7 +56,7 @@ def refuse_marked(value: Value, name: str = "an argument") -> None:
 
 
 def no_mark(array: Value) -> Detached:
-    """The error message for a traced value written into an array whose dtype cannot hold one."""
+    """The error for a traced value written into an array whose dtype cannot hold one."""
     return Detached(
         f"a traced value was written into an array of {array.dtype}, which would lose its derivative; make the "
         "array with dtype=float"

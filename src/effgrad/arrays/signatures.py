@@ -15,7 +15,7 @@ from effgrad.vocabulary import Function, Params, Value
 
 
 def known_options(function: Function, args: Sequence[Value], kwargs: Params) -> Params:
-    """Return the options of a call that NumPy accepts, without `np._NoValue`, its mark of an option left out."""
+    """Return a call's options without `np._NoValue`, NumPy's mark of one left out; raise NumPy's error for them."""
     kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
     if not all(_is_usual(function, args, *option) for option in kwargs.items()):
         ask_numpy(function, args, kwargs)

@@ -273,7 +273,7 @@ def take_shape(array: Value, shape: Shape) -> None:
 
 
 def memory(array: Tracer) -> Value:
-    """Return the value of an array's whole memory and make the array mutable; return an array without any unchanged."""
+    """Return the value of an array's whole memory, and make the array mutable; without a memory, return the array."""
     handle: Handle | None = getattr(array, "handle", None)
     if handle is None:
         return array

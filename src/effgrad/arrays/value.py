@@ -109,7 +109,7 @@ class Tracer:
     operands: ClassVar[set[type]] = {
         float, int, bool, complex, str, np.float64, np.int64, np.bool_, np.float32, np.complex128,
     }  # fmt: skip
-    # The classes that need only Python's own operators. While a plain array holds traced numbers, HOLDERS do not.
+    # The classes that need only Python's own operators. While plain arrays hold traced numbers, HOLDERS are left out.
     direct: ClassVar[set[type]] = operands | (HOLDERS - LISTS)
 
     __slots__ = ("owner", "primal", "shadow", "handle", "__weakref__")
@@ -319,7 +319,7 @@ def plain_tree(tree: Tree) -> Value:
 
 
 def known(tree: Tree) -> Value:
-    """Return integers that select elements as plain ones. A staged program is asked for its own, as by an `if`."""
+    """Return integers that select elements as plain ones. Staged ones become guards of the program, as in an `if`."""
     if type(tree) in LISTS:
         return type(tree)(map(known, tree))
     tree = plain_tree(tree)

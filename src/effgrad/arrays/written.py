@@ -355,7 +355,7 @@ def whole(value: Value) -> Value:
 
 
 def write_number(memory: Memory, array: Array, key: Index, value: Value) -> bool:
-    """Write a traced float to one element of an array with a memory. Return False if the write is of another form."""
+    """Write a real number to one element of an array with a memory. Return False if the write is of another form."""
     if type(plain(value)) not in NUMBERS or type(value) is Mutable or not array.flags.writeable:
         return False
     at, half = memory.place(array)

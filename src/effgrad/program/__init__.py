@@ -1,4 +1,4 @@
-"""The rewriting of a user's function: its calls, writes, operators and attributes become operations."""
+"""The rewriting of a user's function: calls, writes, operators and attributes become operations (docs/design.md)."""
 
 from effgrad.program import operations as operations
 from effgrad.program import special as special
