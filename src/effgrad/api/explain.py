@@ -1,7 +1,7 @@
-"""Explain what a mode does to a program: its operations, who takes each, what is kept, and the derivatives.
+"""Explanations of what a mode does to a program: its operations, their handlers, the record, and the derivatives.
 
-The mode runs as it is, with a listener (`effgrad.api.listening`), above an evaluation that takes the operations that
-its clauses perform in turn. The reverse pass is what a source transformation would have written.
+The mode itself runs, with a listener (`effgrad.api.listening`), above an evaluation that handles the operations which
+the mode's clauses perform. The reverse pass shown is the code that a source transformation would have generated.
 Sigal 2024, listing 4.6.
 """
 
@@ -28,8 +28,8 @@ from effgrad.primitives.complexes import conj, is_complex
 from effgrad.program import read
 from effgrad.vocabulary import Activation, Cotangent, Function, Shadow, Tree, Value
 
-ORDER = 3  # of Taylor mode
-GAP = 3  # the lines of the program that are shown though no step is in them
+ORDER = 3  # the order of Taylor mode
+GAP = 3  # the largest gap between shown lines of the program that is shown too, though no step is in it
 
 
 class Outcome(NamedTuple):
@@ -40,7 +40,8 @@ class Outcome(NamedTuple):
 
 
 class Row(NamedTuple):
-    """How a mode is explained: its handler, what it wants beside an input, and how its derivatives are read."""
+    """How a mode is explained: a function that makes its handler, one from a direction to the further arguments of an
+    input, and one that reads the derivatives."""
 
     make: Callable[[], Mode]
     beside: Callable[[Value], tuple[Value, ...]]
@@ -52,7 +53,7 @@ def _nothing(activation: object, shadows: list[Shadow], output: Tree) -> Callabl
 
 
 def _forward(*names: str) -> Function:
-    """Read the derivatives along the direction from the shadows of the outputs."""
+    """Return a function that reads the derivatives along the direction from the shadows of the outputs."""
 
     def read(activation: Activation, _: list[Value], output: Tree) -> Callable[[], dict[str, Value]]:
         found = {}
@@ -109,23 +110,24 @@ def explain(
     """Print what a mode does to `f(*args)`, and return it as data.
 
     Arguments:
-        f: a function that returns one real number (of forward modes, any numbers and arrays).
-        args: numbers and arrays; what is printed calls them x1, x2, ...
+        f: a function that returns one real number (for forward modes, any numbers and arrays).
+        args: numbers and arrays; the printed text calls them x1, x2, ...
         mode: the name of a module of `effgrad.modes`: "evaluate", "forward", "second_order", "taylor" (to order 3),
             "hessian", or a reverse mode as for `grad`.
         direction: for forward modes, a tangent for each argument; by default, ones.
 
-    A line names an operation, its value, what the mode keeps with it (a tangent, a cell, an entry of the tape, a term,
-    a backpropagator), the handler that takes it, and what that performs in turn. `<r>` is the cotangent of r, and
-    `d2 f(a, b)` the derivative of f with respect to its second argument. Checkpoints that run again, and derivatives
-    inside `f`, have lines of their own.
+    A line shows an operation, its value, the record that the mode keeps with it (a tangent, a cell, a tape entry, a
+    term, a backpropagator), the handler that takes the operation, and the operations that this handler performs. `<r>`
+    is the cotangent of r, and `d2 f(a, b)` the derivative of f with respect to its second argument. Checkpoints that
+    run again, and derivatives inside `f`, have lines of their own.
 
     Returns:
-        An `Explanation`: `text()` is what was printed, `graph()` a drawing (SVG), `steps` the list of steps, and
+        An `Explanation`: `text()` is the printed text, `graph()` a drawing (SVG), `steps` the list of steps, and
         `data()` all of it for `json.dumps`.
 
     Raises:
-        NotDifferentiable: an input is not of floating point, or the output is not one real number.
+        NotDifferentiable: an input is not floating-point, or the output is not one real number in a reverse mode or
+            mode "hessian".
         ValueError: the mode is unknown.
 
     >>> steps = explain(lambda x: x * x * 3.0, 2.0).steps
@@ -151,7 +153,7 @@ def explain(
 def explained(
     f: Function, args: Sequence[Value], mode: str = "reverse", direction: Sequence[Value] | None = None
 ) -> Explanation:
-    """Return what `explain` prints."""
+    """Return the explanation that `explain` prints."""
     if mode not in MODES:
         raise ValueError(f"mode is {mode!r}; the modes are {', '.join(MODES)}")
     row, below, reading = MODES[mode], mode != "evaluate", read(f)
@@ -178,7 +180,7 @@ def explained(
             else:
                 value, derivatives = above(None, [], list(args))
     finally:
-        listener.asking = None  # whose frame refers to this one
+        listener.asking = None  # the frame refers to this one, which would be a cycle
     return Explanation(
         mode, getattr(f, "__name__", repr(f)), int(below), 0 if below else None, listener.activations, listener.steps,
         value, derivatives, _sources(f, listener.steps),
@@ -186,18 +188,18 @@ def explained(
 
 
 def _gradient(cotangent: Cotangent, of: object) -> Value:
-    """A cotangent as `grad` gives it: real for a real argument, the direction of steepest ascent for a complex one."""
+    """Return a cotangent as `grad` would: real for a real argument, steepest ascent for a complex one."""
     value = plain_value(cotangent)
     return conj(value) if is_complex(of) else np.real(value) if is_complex(value) else value
 
 
 def _sources(f: Function, steps: list[Step]) -> list[Source]:
-    """The lines of the program: those of the function, and of the functions that the steps are in."""
+    """The lines of the program: those of the function `f` and of the functions that contain steps."""
     lines: dict[str, set[int]] = {}
     try:
         text, first = inspect.getsourcelines(f)
         lines[inspect.getfile(f)] = set(range(first, first + len(text)))
-    except (OSError, TypeError):  # typed in, or made by other code
+    except (OSError, TypeError):  # typed at a prompt, or made by other code
         pass
     for step in steps:
         if step.line is not None:
@@ -206,7 +208,7 @@ def _sources(f: Function, steps: list[Step]) -> list[Source]:
 
 
 def _parts(file: str, numbers: set[int]) -> Iterator[Source]:
-    """Some lines of a file with the functions around them, as parts without gaps of more than `GAP` lines."""
+    """Iterate over lines of a file with the functions around them, in parts without gaps of more than `GAP` lines."""
     text = "".join(linecache.getlines(file))
     try:
         tree = ast.parse(text)
