@@ -23,7 +23,7 @@ Numeral = tuple[str, Value]
 
 
 class Text(str):
-    """A string made of `parts`, some of which have digits of traced numbers; `known` are its numerals, once asked for."""
+    """A string made of `parts`, some of which have digits of traced numbers; `known` are its numerals, once found."""
 
     __slots__ = ("parts", "known")
     parts: Sequence[str]

@@ -36,7 +36,7 @@ def _bits(value: Value) -> int:
     """Return the largest number of bits that an integer may have."""
     if type(value) is int:
         return value.bit_length()
-    bits: int = value.owner.bits.get(value.shadow, SMALL.bit_length())
+    bits: int = value.owner.bits.get(value.shadow, (SMALL - 1).bit_length())
     return bits
 
 

@@ -164,10 +164,15 @@ def check_shape(node: Node, value: Value) -> None:
 
 
 def same(value: Value, expected: Value) -> bool:
-    """Whether a guarded value is the recorded one: an array of the same shape and bytes, an equal number, or NaN."""
+    """Whether a guarded value is the recorded one: an array of the same shape and bytes, or an equal number.
+
+    A NaN equals every other NaN here, and 0.0 differs from -0.0.
+    """
     if isinstance(expected, np.ndarray):
         return bool(value.shape == expected.shape and value.tobytes() == expected.tobytes())
-    return bool(value == expected or (value != value and expected != expected))
+    if expected != expected:
+        return bool(value != value)
+    return bool(value == expected and (expected != 0 or str(value) == str(expected)))
 
 
 def fill(tree: Tree, values: list[Value]) -> Value:

@@ -99,7 +99,8 @@ class Simplifier:
             rules: Sequence[Rule] = self.rules
             for a in node.args:
                 if type(a) is Node:
-                    rules = self.concerning[node.shape != ()].get(node.primitive) or self.choose(node)
+                    chosen = self.concerning[node.shape != ()].get(node.primitive)
+                    rules = self.choose(node) if chosen is None else chosen
                     break
             for rule in rules:
                 result = rule(node, add)

@@ -46,7 +46,10 @@ class Path:
 
 
 def _answer(value: Value) -> Value:
-    return value.tobytes() if isinstance(value, np.ndarray) else "nan" if value != value else value
+    """Return a key that is equal for values of a guard that are the same (`nodes.same`)."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes()
+    return "nan" if value != value else value if value != 0 else str(value)
 
 
 def listed(title: str, lines: Sequence[str]) -> list[str]:

@@ -386,10 +386,7 @@ class _Writer:
         """Write a guard: unless the value is the expected one, store it and leave the function."""
         position, expected = self.kernel.expected[node]
         kind = TYPES[node.dtype]
-        if kind in ("double", "float") and expected != expected:
-            holds = self.body.do(f"fcmp uno {kind} {value}, {value}")
-        else:
-            holds = self.body.compare("eq", kind, value, literal(expected, kind))
+        holds = self.body.is_same(kind, value, expected)
         go_on, leave = self.label(), self.label()
         self.body.lines.append(f"  br i1 {holds}, label %{go_on}, label %{leave}")
         self.start(leave)

@@ -97,6 +97,16 @@ class Body:
         signed = relation if relation in ("eq", "ne") else ("u" if kind == "i1" else "s") + relation
         return self.do(f"icmp {signed} {kind} {a}, {b}")
 
+    def is_same(self, kind: str, value: str, expected: Value) -> str:
+        """Write the test whether a number is the expected one, as `nodes.same` decides it."""
+        if kind in INTEGERS or kind == "i1" or expected == expected != 0:
+            return self.compare("eq", kind, value, literal(expected, kind))
+        if expected != expected:
+            return self.do(f"fcmp uno {kind} {value}, {value}")
+        bits = 64 if kind == "double" else 32
+        written = self.do(f"bitcast {kind} {value} to i{bits}")
+        return self.do(f"icmp eq i{bits} {written}, {-(1 << (bits - 1)) if np.signbit(expected) else 0}")
+
     def convert(self, value: str, source: str, target: str) -> str:
         """Write the conversion of a value to another type, as NumPy converts."""
         if source == target:
