@@ -1,18 +1,18 @@
 """The kinds of clauses, and the clauses that wait for the rest of the program.
 
-A clause says what one operation means. Its kind says what it may do with the rest of the program, the cheapest being
-the default:
+A clause gives one operation its meaning. Its kind says what it may do with the rest of the program. The default is the
+cheapest kind.
 
-    plain method    resume once, last            a call: what it returns is what the operation returns
+    plain method    resume once, last            the operation returns what the clause returns
     `@around`       resume once, then act        `yield value` resumes; the code after it runs when the rest is done
-    `@once`         and transform the result     `result = yield value`; what the clause returns is the new result
-    `@final`        never resume                 what it returns is the handled result
-    `@control`      keep, move, resume later     is given `k`, the rest of the program as a function, to call once
-    `@multi`        resume any number of times   is given `k`, to call any number of times
+    `@once`         and transform the result     `result = yield value`; the clause returns the new result
+    `@final`        never resume                 the clause returns the handled result
+    `@control`      keep, move, resume later     the clause gets `k`, the rest of the program as a function to call once
+    `@multi`        resume any number of times   the clause gets `k`, to call any number of times
 
-A generator that has yielded is *pending*. It lies on its activation's list, and when the rest of the program has
-finished, the clauses pending there finish too, the last first: no call stack grows. Each sees the result or the error
-that the ones after it left. Sigal 2024, section 3.2.
+A clause of `@around` or `@once` is a generator. After its `yield` it is *pending*: its activation keeps it on a list.
+When the rest of the program has finished, the pending clauses of the list finish too, the last first, so no call stack
+grows. Each sees the result or the error that the clauses after it left. Sigal 2024, section 3.2.
 """
 
 import functools
@@ -24,12 +24,12 @@ from effgrad.effects.effect import frames, install
 from effgrad.effects.effect_errors import ContinuationEscaped, EffectError, ResumedTwice
 from effgrad.vocabulary import Activation, Object
 
-# After so many more clauses, what waits counts as old (`collector.py`).
+# Whenever this many more clauses are pending, they are moved to the collector's oldest generation (`collector.py`).
 OFTEN = 128
 
 
 def around(clause: Callable[..., object]) -> Callable[..., Object]:
-    """A clause that resumes at its one `yield`, and goes on when the rest of the program has finished.
+    """Make a clause that resumes at its one `yield`, and goes on when the rest of the program has finished.
 
     An error before the `yield` is raised where the operation was performed, as from a plain method.
     """
@@ -37,14 +37,20 @@ def around(clause: Callable[..., object]) -> Callable[..., Object]:
 
 
 def once(clause: Callable[..., object]) -> Callable[..., Object]:
-    """A clause like one of `around`; ``result = yield value`` sees the handled result, and it returns the new one."""
+    """Make a clause like that of `around`, whose ``result = yield value`` gets the handled result.
+
+    The value that the clause returns is the new handled result.
+    """
     perform = _deferring(clause, needs_result=True)
     perform._needs_result = True  # type: ignore[attr-defined]
     return perform
 
 
 def _deferring(clause: Callable[..., Object], needs_result: bool) -> Callable[..., Object]:
-    """A clause that waits after its `yield`: pending is its generator, in a tuple if it needs the result."""
+    """Make a clause that waits after its `yield`.
+
+    Its generator becomes pending. A tuple around the generator marks a clause that needs the result.
+    """
 
     @functools.wraps(clause)
     def perform(self: Object, *args: Object, **kwargs: Object) -> Object:
@@ -73,27 +79,27 @@ def _without_yield(activation: object, clause: Callable[..., object]) -> EffectE
 
 
 class Abort(BaseException):
-    """Carries the result, or the error, of a `@final` clause to its activation."""
+    """The exception that carries the result or the error of a `@final` clause to its activation."""
 
     def __init__(self, activation: Activation, result: Object, error: BaseException | None) -> None:
         self.activation, self.result, self.error = activation, result, error
 
     def outcome(self) -> Object:
-        """The result of the clause; raises its error."""
+        """Return the result of the clause, or raise its error."""
         if self.error is not None:
             raise self.error
         return self.result
 
 
 def final(clause: Callable[..., object]) -> Callable[..., Object]:
-    """A clause that never resumes: what it returns is the handled result."""
+    """Make a clause that never resumes; the value that it returns is the handled result."""
 
     @functools.wraps(clause)
     def perform(self: object, *args: object, **kwargs: object) -> Object:
         try:
             result = clause(self, *args, **kwargs)
         except Exception as error:
-            # The program, which is not resumed, has no chance to catch it.
+            # The program is not resumed, so it must have no chance to catch the error.
             raise Abort(self, None, error) from None
         raise Abort(self, result, None)
 
@@ -102,21 +108,22 @@ def final(clause: Callable[..., object]) -> Callable[..., Object]:
 
 
 def control(clause: Callable[..., object]) -> Callable[..., Object]:
-    """A clause that is given the continuation: ``clause(self, k, *args)``.
+    """Make a clause that is given the continuation, as ``clause(self, k, *args)``.
 
-    `k(value)` resumes the program where the operation was performed and returns the handled result; `k.throw(error)`
-    raises there. It is one-shot: it may be kept, moved and resumed later, once; dropped, it is closed. What the
-    clause returns is the handled result. Needs greenlet (the extra `control`).
+    `k(value)` resumes the program where the operation was performed and returns the handled result. `k.throw(error)`
+    raises the error at that operation. The continuation is one-shot: it may be kept, moved and resumed later, but only
+    once. A continuation that is dropped is closed. The value that the clause returns is the handled result. Such
+    clauses need greenlet (the extra `control`).
     """
     return _capturing(clause, "control")
 
 
 def multi(clause: Callable[..., object]) -> Callable[..., Object]:
-    """A clause that is given the continuation, like `control`, to call any number of times.
+    """Make a clause that is given the continuation, like `control`, and may call it any number of times.
 
-    The first call goes on with the program as it is. For each further one, the program is run again with the answers
-    that it has had so far: apart from its operations, it must do the same each time, and what else it does (printing,
-    writing to a list that it did not make) it does again.
+    The first call goes on with the suspended program. Each further call reruns the program with the answers that its
+    operations have had so far. So the program must be deterministic apart from its operations. Its other side effects,
+    such as printing or writing to a list that it did not make, happen again.
     """
     return _capturing(clause, "multi")
 
@@ -135,26 +142,26 @@ def _capturing(clause: Callable[..., object], engine: str) -> Callable[..., Obje
 
 
 class Abandoned(BaseException):
-    """Unwinds a program that is not going to be finished; pending clauses are closed, not resumed."""
+    """The exception that unwinds a program that will never finish; pending clauses are closed, not resumed."""
 
 
 _finished = object()
 
 
 def unwind(activation: Activation, pending: list[Object], result: Object, error: BaseException | None) -> Object:
-    """Finish the pending clauses, the last first, each seeing what the ones after it left: a result or an error."""
+    """Finish the pending clauses, the last first; each sees the result or the error that the clauses after it left."""
     while pending:
         result, error = _finish(activation, pending.pop(), result, error)
     if error is not None:
         try:
             raise error
         finally:
-            del error  # which refers to this frame
+            del error  # its traceback refers to this frame
     return result
 
 
 def _finish(activation: Activation, clause: Any, result: Object, error: BaseException | None) -> tuple[Object, Object]:
-    """Let one pending clause finish; the result or the error after it."""
+    """Let one pending clause finish; return the result and the error that it leaves."""
     transforms = type(clause) is tuple
     generator = clause[0] if transforms else clause
     if isinstance(error, Abandoned):
@@ -172,16 +179,16 @@ def _finish(activation: Activation, clause: Any, result: Object, error: BaseExce
     except StopIteration as stop:
         return (stop.value, None) if transforms else (result, error)
     except BaseException as raised:
-        # The same error passing on must not grow a traceback entry for each pending clause.
+        # An error that passes through must not gain a traceback entry from each pending clause.
         return None, raised.with_traceback(origin) if raised is error else raised
     generator.close()
     return None, ResumedTwice(f"a clause of {type(activation).__name__} yielded twice")
 
 
 def end(activation: Activation) -> None:
-    """End an activation: its values are of no use any more."""
+    """End an activation; its values cannot be used any more."""
     activation.alive = False
-    # Without its frame nothing refers back to the activation: what it holds is freed at once, not by the collector.
+    # The frame refers back to the activation. Without it there is no cycle, so its contents are freed at once.
     activation._frame.found.clear()
     activation._frame = activation._run = None
     activation.finally_()

@@ -1,16 +1,18 @@
-"""Keep Python's search for cyclic garbage away from what a handler records.
+"""Keep Python's cyclic garbage collector from traversing the records of a handler.
 
-A reverse derivative keeps something of every operation until its end. None of that is garbage, and each of it is freed
-when its last reference goes; but the collector looks through all of it again and again, which took up to four times the
-time of the derivative. So where an activation of a handler that `records` is in the current context, what a search of
-the young objects has left counts as old at once, unseen. So does, now and then, what the clauses of `around` and `once`
-leave to the end, which are outside their handler while they begin. No switch is thrown that another thread would meet,
-or that an error, a fork or a continuation that never goes on could leave thrown: outside the handler, and in other
-threads, all is as before. Objects that the user froze (`gc.freeze`) are left alone.
+A reverse derivative keeps a record of every operation until its end. None of the records is garbage, and each is freed
+when its last reference goes. But the collector traverses all of them again and again, which took up to four times the
+time of the derivative. So after each collection, if a handler that `records` is active in the current context, all
+surviving objects are moved to the oldest generation without a traversal. The pending clauses of `around` and `once`
+begin outside their handler, so they move their generators now and then as well.
 
-The collector calls C alone. Most interrupts that come during a search are raised by the first instruction of Python
-after it, and one that is raised in a function that the collector calls is lost: of 930 interrupts at random times it
-lost 41 when this was such a function.
+No global switch is set. Another thread would meet a switch, and an error, a fork or an abandoned continuation could
+leave it set. Outside the handler and in other threads the collector works as usual. Objects that the user froze
+(`gc.freeze`) are left alone.
+
+The collector's callback consists of C functions alone. Most interrupts that come during a collection are raised by the
+first Python instruction after it. If that instruction belongs to a callback, the collector discards the interrupt: of
+930 interrupts at random times, 41 were lost when the callback was a Python function.
 """
 
 import functools
@@ -19,54 +21,59 @@ import operator
 
 from effgrad.effects.effect import Frame, frames
 
-# So many times pass before it is asked again whether the user froze objects.
+# After frozen objects were found, this many questions are answered with None before the count is taken again.
 LOOK_AGAIN = 1000
-# No more objects are frozen by the interpreter itself (375 in Python 3.12, none in 3.11 and 3.13).
+# The interpreter itself freezes fewer objects than this (375 in Python 3.12, none in 3.11 and 3.13).
 INTERPRETERS = 1000
-# Freezes and thaws by one call from C, in the time of linking three lists: an interrupt between would leave all frozen.
+# Freeze and thaw all objects in one call to C, which moves them to the oldest generation by linking three lists. An
+# interrupt between two calls would leave everything frozen.
 _age = functools.partial(next, zip(iter(gc.freeze, 0), iter(gc.unfreeze, 0), strict=True))
 
 
 class Old:
-    """Lets all objects count as old when its attribute `now` is read."""
+    """An object whose attribute `now`, when read, moves all objects to the collector's oldest generation."""
 
     now = property(_age)
 
 
 class Ageing:
-    """Decides whether a record may count as old: not where the user froze objects."""
+    """Decides whether objects may be moved to the oldest generation, which would thaw objects that the user froze."""
 
     def __init__(self) -> None:
         self.passing, self.old = 0, Old()
 
     def asked(self) -> Old | None:
-        """Return the object that lets all count as old, or None."""
+        """Return the object that moves all objects to the oldest generation, or None if the user froze some."""
         if self.passing:
             self.passing -= 1
-        elif gc.get_freeze_count() <= INTERPRETERS:  # which goes through all that are frozen
+        elif gc.get_freeze_count() <= INTERPRETERS:  # the count takes time linear in the number of frozen objects
             return self.old
         else:
             self.passing = LOOK_AGAIN
         return None
 
     def now(self) -> None:
-        """Let all objects count as old."""
+        """Move all objects to the oldest generation, unless the user froze some."""
         if self.asked():
             _age(None)
 
 
 class Searched:
-    """The end of a search: reading `stop` lets what it has left count as old, if the innermost frame has a record."""
+    """The target of the collector's callback: reading `stop` moves all objects to the oldest generation.
+
+    Reading it raises AttributeError if there is no innermost frame or the frame has no record.
+    """
 
     frame = property(frames.get)
     stop = property(operator.attrgetter("frame.record.now"))
 
 
 AGEING = Ageing()
-# Called with "start" or "stop" and another argument, which is its answer where there is no frame or no record.
+# The collector calls this with "start" or "stop" and a dictionary. The dictionary serves as the default of `getattr`
+# when there is no frame, no record, or no such attribute.
 gc.callbacks.append(functools.partial(getattr, Searched()))
 
 
 def recording(frame: Frame) -> None:
-    """Note that the handler of a frame records."""
+    """Note on a frame that its handler records."""
     frame.record = AGEING.asked()

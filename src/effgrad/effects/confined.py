@@ -1,6 +1,7 @@
-"""A run whose handlers are gone when it ends, whatever ends it: an interrupt comes at any instruction.
+"""A run whose handlers are gone when it ends, even if an interrupt ends it at an arbitrary instruction.
 
-The run has a copy of the context, which is C's to enter and to leave. What the program itself set there is handed on.
+The run gets a copy of the context. C code enters and leaves it, so no interrupt can come in between. Context variables
+that the program itself set in the copy are then set in the caller's context.
 """
 
 from collections.abc import Callable
@@ -11,12 +12,15 @@ from effgrad.effects.effect import frames
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
-# The names of our own variables begin so.
+# The prefix of the names of effgrad's own context variables.
 OURS = "effgrad_"
 
 
 def confined(f: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-    """Run `f` so that all that it enters of ours ends with it; under a handler, which does the same, just run it."""
+    """Run `f` so that every handler that it installs is gone when it ends.
+
+    Under another handler `f` is simply called, because that handler restores the frames when it ends.
+    """
     if frames.get() is not None:
         return f(*args, **kwargs)
     context = copy_context()

@@ -1,23 +1,25 @@
 """First-class continuations: the engine of `@control` and `@multi` clauses.
 
-The handled computation, its *body*, runs on a stack of its own, a greenlet. To perform an operation is to switch to the
-greenlet that drives the body, which calls the clause there; `k`, the rest of the computation, is the suspended body.
-To call `k` is to drive it on. So the clauses that wait for a result lie on the driver's stack, one above the other, and
-what the body does not handle goes to the handlers around the place where it was resumed last.
+The handled computation, called the *body*, runs on a separate stack, a greenlet. To perform an operation is to switch
+to the *driver*, the greenlet that drives the body. The driver calls the clause on its stack. `k`, the rest of the
+computation, is the suspended body, and calling `k` drives it on. So the clauses that wait for a result lie on the
+driver's stack, one above the other. Operations that the body does not handle go to the handlers around the place where
+it was resumed last.
 
-Three things keep programs of any length in constant time an operation and little memory:
+Three measures give programs of any length constant time per operation and little memory.
 
-* No stack grows. After some waiting clauses, the next one runs on a new stack (`stacks.py`). So the price of a
-  switch, which from Python 3.12 on grows with the depth of the stack, is the same throughout.
-* A clause that uses `k` for nothing but `return k(value)` does not wait: it ends first, and its driver resumes `k`. Nor
-  does a program that does nothing but go on with the continuation of a shallow handler.
-* A `k` is a function, since calling another object would lay 800 bytes on the C stack, which each switch copies.
+* No stack grows. After some waiting clauses, the next one runs on a new stack (`stacks.py`). So the cost of a switch,
+  which from Python 3.12 on grows with the depth of the stack, stays constant.
+* A clause that uses `k` for nothing but `return k(value)` does not wait. It ends first, and then its driver resumes
+  `k`. The same holds for a program that does nothing but go on with the continuation of a shallow handler.
+* A `k` is a function, because calling another kind of object would put 800 bytes on the C stack, which each switch
+  copies.
 
-A continuation may be kept and resumed after its handler has returned, and under other handlers. Dropped, it is closed:
-`finally` and `with` blocks in it run.
+A continuation may be kept and resumed after its handler has returned, and under other handlers. A continuation that is
+dropped is closed, which runs its `finally` and `with` blocks.
 """
 
-from __future__ import annotations  # or each `k` would be given annotations of its own
+from __future__ import annotations  # without it, each `k` would get a dictionary of annotations
 
 import dis
 import functools
@@ -40,11 +42,11 @@ from effgrad.vocabulary import Activation, Function, Object
 
 
 class _Closed(Abandoned):
-    """Unwinds a continuation that nobody can resume any more."""
+    """The exception that unwinds a continuation that nobody can resume any more."""
 
 
 class Run:
-    """One run of a handled computation: the boundary of what its clauses capture."""
+    """One run of a handled computation. It is the boundary up to which its clauses capture the program."""
 
     __slots__ = (
         "activation", "program", "frame", "body", "pending", "log", "catches_all",
@@ -54,13 +56,13 @@ class Run:
     def __init__(self, activation: Activation, program: Callable[[], Object], frame: Frame, log: Log | None) -> None:
         self.activation, self.program, self.frame, self.log = activation, program, frame, log
         self.pending: Any = ()
-        self.message: Any = None  # the greenlet to go on with, and what it is resumed with
+        self.message: Any = None  # the greenlet to go on with, and the value and error that it is resumed with
         self.catches_all = log is not None
         frame.boundary = self
         self.body = Stack(root(), None, functools.partial(_body, self, program))
 
     def perform(self, frame: Frame, request: Request, clause: Callable[..., Any] | None) -> Object:
-        """An operation from inside, by a clause of this handler or by the handlers outside."""
+        """Perform an operation of the computation, by a clause of this handler or by the handlers outside it."""
         ask: Callable[[], Object] = functools.partial(request.perform_at, frame.below)
         if clause is not None:
             activation = self.activation
@@ -75,7 +77,7 @@ class Run:
         return self.log.answer((request.effect, request.operation), ask)
 
     def perform_captured(self, clause: Callable[..., Object], args: Object, kwargs: Object) -> Object:
-        """An operation whose clause is given the rest of the computation."""
+        """Perform an operation whose clause is given the rest of the computation."""
         if self.log is None:
             return self._capture(clause, args, kwargs, 0)
         place = self.log.position
@@ -83,7 +85,7 @@ class Run:
         return self.log.answer(operation, functools.partial(self._capture, clause, args, kwargs, place))
 
     def _capture(self, clause: Callable[..., Object], args: Object, kwargs: Object, place: int) -> Object:
-        """Suspend the computation; returns what it is resumed with. The run itself is the driver's message."""
+        """Suspend the computation, sending the run itself to the driver; return the value that it is resumed with."""
         if self.body.asker is None:
             raise ContinuationEscaped(f"{clause.__name__} was performed when the program of its handler had finished")
         self.clause, self.args, self.kwargs, self.performer, self.place = clause, args, kwargs, getcurrent(), place
@@ -93,18 +95,18 @@ class Run:
         return value
 
     def again(self, place: int, value: Object, error: BaseException | None) -> Run:
-        """A new run of the same computation, up to the operation at a place and its new answer."""
+        """Return a new run that replays the same computation up to the operation at `place` and its new answer."""
         assert self.log is not None
         log = self.log.until(place, error is not None, value if error is None else error)
         return Run(self.activation, self.program, Frame(self.activation, self.frame.names, None), log)
 
     def drive(self, pending: Object) -> Object:
-        """Go on with the computation: the handled result, or the run itself if it needs a clause first."""
+        """Drive the computation on; return the handled result, or the run itself if it needs a clause first."""
         stack = getcurrent()
         activation, (target, value, error), self.message = self.activation, self.message, None
         outer = activation._run, activation._pending
         activation._run, activation._pending, self.pending = self, pending, pending
-        # What the computation does not handle goes to the handlers around this place.
+        # Operations that the computation does not handle go to the handlers around this place.
         self.frame.below = below = frames.get()
         if not activation.records:
             self.frame.record = below and below.record
@@ -122,7 +124,7 @@ class Run:
         kind, result = answer
         if kind == "error":
             stack.last = None
-            # Here and not in the body, which may have been another run's before.
+            # The driver checks this and not the body, because the body may have belonged to another run before.
             if isinstance(result, Abort) and result.activation is activation:
                 return result.outcome()
             raise result
@@ -133,21 +135,21 @@ class Run:
         return result if activation._spent else activation.return_(result)
 
     def ended(self, pending: Object, value: Object, error: BaseException | None = None) -> Object:
-        """The handled result of a computation that has come to its end, when the clauses pending have finished."""
+        """Finish the pending clauses of a computation that has ended, and return the handled result."""
         stack = getcurrent()
         stack.depth, stack.last = stack.depth - 1, None
         try:
             return for_stack(stack, unwind(self.activation, pending, value, error))
         finally:
-            del error  # whose traceback refers to this frame
+            del error  # its traceback refers to this frame
             _release(self.activation)
 
     def failed(self, pending: Object) -> Object:
-        """The same of one that has come to the error that is being handled."""
+        """Do the same as `ended` for a computation that ended with the error that is being handled."""
         return self.ended(pending, None, sys.exception())
 
     def _adopt(self, target: Object, new_root: Object) -> None:
-        """Let the stacks of the computation have the root of the place where it is resumed."""
+        """Give the stacks of the computation the root of the place where it is resumed."""
         try:
             while type(target) is Stack and target.parent is not new_root:
                 target.parent = new_root
@@ -156,7 +158,7 @@ class Run:
             raise ContinuationEscaped(f"a continuation was resumed where it cannot run: {error}") from None
 
     def rest(self) -> Callable[..., Object]:
-        """The continuation of the operation that the computation waits for, for its clause."""
+        """Return the continuation that the clause of the current operation is given."""
         performer, self.performer = self.performer, None
         suspended = _Suspended(self, performer, self.place)
         getcurrent().last = suspended if _ends_with_k(self.clause.__code__) else None
@@ -165,12 +167,12 @@ class Run:
         return k
 
     def argument(self) -> Object:
-        """The one argument of that operation, which is not kept any longer."""
+        """Return the one argument of the current operation, and stop holding it."""
         (argument,), self.args = self.args, ()
         return argument
 
     def _graft(self, last: _Resume) -> None:
-        """Let the rest of a computation whose own handler, a shallow one, is spent be that of this run."""
+        """Make the rest of another computation, whose shallow handler is spent, the rest of this run."""
         run = last.suspended.take(last.value, last.error)
         frame, self.message = run.frame, run.message
         frame.activation, frame.names, frame.boundary = self.activation, self.frame.names, self
@@ -179,7 +181,7 @@ class Run:
 
 
 class _Resume:
-    """A continuation to resume in the place of the function that returned this."""
+    """A continuation to resume in place of the function that returned this object."""
 
     __slots__ = ("suspended", "value", "error")
 
@@ -187,13 +189,13 @@ class _Resume:
         self.suspended, self.value, self.error = suspended, value, error
 
     def instead_of(self, run: Run) -> Run:
-        """Take the continuation, to drive it on in the place of a run that is done."""
+        """Return the run of the continuation, to be driven in place of `run`, which is done and is released."""
         taken = self.suspended.take(self.value, self.error)
         _release(run.activation)
         return taken
 
     def waited_for(self) -> Callable[..., Object]:
-        """The continuation, to call it and wait for its result after all."""
+        """Return the continuation as a function, for a caller that has to wait for its result after all."""
         getcurrent().last = None
         return continuation(self.suspended)
 
@@ -207,7 +209,7 @@ def _body(run: Run, program: Callable[[], Object]) -> Object:
 def suspended_program(
     activation: Activation, program: Callable[[], Object], again: bool, shallow: bool
 ) -> Callable[..., Object]:
-    """A computation that may be captured, before it begins: a function that runs it to its handled result."""
+    """Return a function that starts a computation whose clauses may capture it, and returns the handled result."""
     activation._shallow, activation._deferring = shallow, defers(activation.__class__)
     try:
         activation.enter()
@@ -222,7 +224,10 @@ def suspended_program(
 
 
 class _Suspended:
-    """The rest of a computation, after one operation or before it has begun; closed when nothing refers to it."""
+    """The rest of a computation, after one operation or before its beginning.
+
+    It is closed when nothing refers to it any more.
+    """
 
     __slots__ = ("run", "performer", "place", "function")
 
@@ -233,7 +238,10 @@ class _Suspended:
         run.activation._holds += 1
 
     def take(self, value: Object, error: BaseException | None) -> Run:
-        """The run, with the greenlet to go on with and its message; who takes it has to release the activation."""
+        """Return the run, whose `message` then holds the greenlet to go on with, the value and the error.
+
+        The caller has to release the activation.
+        """
         performer, self.performer = self.performer, None
         run: Run = self.run
         if run is None:
@@ -250,17 +258,20 @@ class _Suspended:
         return run
 
     def on_new_stack(self, value: Object, error: BaseException | None) -> Object:
-        """Resume on a stack where there is room."""
+        """Resume on a new stack."""
         return for_stack(getcurrent(), on_new_stack(continuation(self), value, error))
 
     def _shrink(self) -> None:
-        """Leave no more than its name of a function that was resumed; a clause that waits keeps it, and may call it."""
+        """Let go of all that the continuation's function holds, after it was resumed.
+
+        A waiting clause may keep the function. If it calls the function again, that raises `ResumedTwice`.
+        """
         k = self.function and self.function()
         if k is not None and len(vars(k)) == 1:
             k.__dict__, k.__defaults__ = _TAKEN
 
     def __call__(self, error: BaseException) -> Object:
-        """`k.throw(error)`: resume with an exception, raised where the operation was performed."""
+        """Resume with an exception, raised where the operation was performed; this is `k.throw(error)`."""
         return continuation(self)(None, error)
 
     def __del__(self) -> None:
@@ -283,7 +294,7 @@ def _release(activation: Activation) -> None:
 
 
 def continuation(suspended: _Suspended) -> Callable[..., Object]:
-    """The rest of a computation as a function: `k(value)` resumes it and returns the handled result."""
+    """Return the rest of a computation as a function: `k(value)` resumes it and returns the handled result."""
 
     # A default takes less memory than a closure.
     def k(value: Object = None, error: BaseException | None = None, suspended: _Suspended = suspended) -> Object:
@@ -298,7 +309,7 @@ def continuation(suspended: _Suspended) -> Callable[..., Object]:
         try:
             value = run.drive(pending)
             while value is run:
-                # One argument is written out, since in Python 3.11 a call with * takes C stack.
+                # A call with one argument is written out, since in Python 3.11 a call with * uses the C stack.
                 if len(run.args) == 1 and not run.kwargs:
                     value = run.clause(run.activation, run.rest(), run.argument())
                 else:
@@ -317,7 +328,7 @@ def continuation(suspended: _Suspended) -> Callable[..., Object]:
 
 
 def _taken() -> tuple[Object, Object]:
-    """The attributes and the defaults of each continuation that has been resumed."""
+    """Return the attributes and the defaults that the function of every resumed continuation gets."""
     taken = object.__new__(_Suspended)
     taken.run = taken.performer = None
     k: Object = continuation(taken)
@@ -329,7 +340,7 @@ _TAKEN = _taken()
 
 # Last acts
 
-# The functions of ours that call a program, and a clause.
+# The code of `_body`, which calls the program, and of `k`, which calls the clauses.
 _BODY = _body.__code__
 _DRIVER = next(part for part in continuation.__code__.co_consts if isinstance(part, CodeType))
 
@@ -339,9 +350,9 @@ def _ends_with_k(clause: CodeType) -> bool:
 
 
 def _is_last_act(suspended: _Suspended) -> bool:
-    """Whether a continuation is called by the program or clause itself that ends with it.
+    """Return whether the program or the clause that ends with this continuation is itself calling it.
 
-    What these call in turn may know the continuation too, and goes on after it.
+    Functions that the program or the clause calls may have the continuation too, but their callers go on after it.
     """
     stack = getcurrent()
     if type(stack) is not Stack or stack.last is not suspended:
@@ -351,7 +362,7 @@ def _is_last_act(suspended: _Suspended) -> bool:
 
 
 def _last_act(program: Function) -> _Suspended | None:
-    """The continuation of a spent shallow handler that a program does nothing with but resume it at its end."""
+    """Return the continuation of a spent shallow handler that a program only resumes at its end, or None."""
     if isinstance(program, functools.partial):
         program = program.func
     if not isinstance(program, FunctionType):
@@ -366,7 +377,7 @@ def _last_act(program: Function) -> _Suspended | None:
 
 @functools.lru_cache(maxsize=1024)
 def _ends_with(code: CodeType, name: str) -> bool:
-    """Whether a function uses one of its variables for nothing but `return name(...)`, outside `try` and `with`."""
+    """Return whether a function uses a variable for nothing but `return name(...)`, outside `try` and `with`."""
     if code.co_exceptiontable or name in code.co_cellvars:
         return False
     steps = list(dis.get_instructions(code))

@@ -1,14 +1,14 @@
 """Effects, operations, and how an operation finds its handler.
 
-The handlers around a computation are a linked list of frames, the innermost first; a context variable holds the top, so
-threads and asyncio tasks each have their own. To perform an operation is to walk down to the first frame that handles
-its effect, and to run the clause there with the frames below: a clause runs outside its own handler.
+The handlers around a computation are a linked list of frames, the innermost first. A context variable holds the top
+frame, so each thread and each asyncio task has its own list. To perform an operation is to walk down to the first frame
+that handles its effect, and to run the clause there with the frames below. So a clause runs outside its own handler.
 
-Most links never change, and a frame remembers what it has found, until a clause puts a handler around its `yield`. Some
-do: the rest of a program can be captured and go on above other handlers, and a shallow handler ends after one
-operation. Such a frame is a *boundary*: each walk stops
-at it, it takes the operation in its own way, and passes on what it does not handle. A mask is a frame too, which lets
-the next handler of its effect be skipped. Sigal 2024, sections 3.1 and 3.2.
+Most links never change. A frame therefore remembers the frame that it has found for an effect, until a clause puts a
+handler around its `yield`. Two kinds of frames do change: the rest of a program can be captured and go on above other
+handlers, and a shallow handler ends after one operation. Such a frame is a *boundary*. Each walk stops at it, it takes
+the operation in its own way, and it passes on the operations that it does not handle. A mask is a frame too, which
+makes the walk skip the next handler of its effect. Sigal 2024, sections 3.1 and 3.2.
 """
 
 import functools
@@ -19,21 +19,24 @@ from typing import Any, Protocol
 from effgrad.effects.effect_errors import Unhandled
 from effgrad.vocabulary import Activation, Object
 
-# The names that a handler has besides its clauses.
+# The public attributes of a handler that are not clauses.
 RESERVED = ("enter", "return_", "finally_", "alive", "serial", "records")
 
 
 class Boundary(Protocol):
-    """Takes the operations that come to its frame: those that it has a clause for, or all."""
+    """The protocol of a boundary, which takes the operations that reach its frame.
+
+    It takes all of them if `catches_all`, and otherwise those that its handler has a clause for.
+    """
 
     catches_all: bool
 
     def perform(self, frame: "Frame", request: "Request", clause: Callable[..., object] | None) -> Object:
-        """The answer to an operation; `clause` is the one for it at this frame."""
+        """Return the answer to an operation; `clause` is this frame's clause for it, or None."""
 
 
 class Frame:
-    """One handler, or one mask, in the current context, and what lies below it."""
+    """One handler or one mask in the current context, with a link to the frame below it."""
 
     __slots__ = ("activation", "names", "below", "boundary", "masked", "height", "found", "record")
 
@@ -49,14 +52,14 @@ class Frame:
         self.boundary, self.masked = boundary, masked
         self.height: int = 1 if below is None else below.height + 1
         self.found: dict[Any, Frame | None] = {}
-        self.record: Any = None if below is None else below.record  # `effgrad.effects.collector`
+        self.record: Any = None if below is None else below.record  # see `effgrad.effects.collector`
 
 
 frames: ContextVar[Frame | None] = ContextVar("effgrad_frames", default=None)
 
 
 class Request:
-    """An operation on its way down: `masks` counts the handlers of its effect that it still has to skip."""
+    """An operation on its way down the frames; `masks` counts the handlers of its effect that it still has to skip."""
 
     __slots__ = ("effect", "operation", "args", "kwargs", "masks", "partial")
 
@@ -66,7 +69,7 @@ class Request:
         self.partial: Any = None  # a handler of the effect that has no clause for the operation
 
     def _clause_at(self, frame: Frame) -> Callable[..., Any] | None:
-        """The clause for this request at a frame, if it is handled there; None if the operation passes it."""
+        """Return the frame's clause for this request, or None if the request passes the frame."""
         if self.effect not in frame.names:
             return None
         if self.masks:
@@ -78,7 +81,7 @@ class Request:
         return clause
 
     def perform_at(self, frame: Frame | None) -> Object:
-        """Perform this request at the first frame from here down that takes it."""
+        """Perform this request at the first frame that takes it, from the given frame downwards."""
         while frame is not None:
             if frame.masked is self.effect:
                 self.masks += 1
@@ -91,9 +94,9 @@ class Request:
         raise self._unhandled()
 
     def call(self, clause: Callable[..., object], frame: Frame) -> Object:
-        """Call a clause, outside its own handler."""
+        """Call a clause outside its own handler, that is, with the frames below it."""
         top, below = frames.get(), frame.below
-        try:  # which has `set` inside: an interrupt may come right after it
+        try:  # `set` is inside, because an interrupt may come right after it
             frames.set(below)
             return clause(*self.args, **self.kwargs)
         finally:
@@ -112,7 +115,7 @@ class Request:
 
 
 def find(effect: object) -> Frame | None:
-    """The first frame that an operation of the effect does not just pass: a handler of it, or a boundary."""
+    """Return the first frame that concerns an operation of the effect: its handler, its mask or any boundary."""
     top = frame = frames.get()
     if top is None:
         return None
@@ -125,13 +128,13 @@ def find(effect: object) -> Frame | None:
 
 
 def perform(effect: object, operation: str, *args: object, **kwargs: object) -> Object:
-    """Perform an operation: the answer of the nearest handler of its effect that has a clause for it."""
+    """Perform an operation; return the answer of the nearest handler of its effect that has a clause for it."""
     top = frames.get()
     frame = find(effect) if top is None or effect not in top.found else top.found[effect]
     if frame is not None and frame.boundary is None and frame.masked is None:
         clause = getattr(frame.activation, operation, None)
         if clause is not None:
-            # As `Request.call`, without the price of a request.
+            # This repeats `Request.call`, to save the cost of making a request.
             below = frame.below
             try:
                 frames.set(below)
@@ -144,9 +147,10 @@ def perform(effect: object, operation: str, *args: object, **kwargs: object) -> 
 
 
 def install(activation: Activation, below: Frame | None, installed: Frame | None) -> None:
-    """Let handlers that a clause of an activation has put on those below it handle the rest of the program too.
+    """Keep the handlers that a clause installed around its `yield` for the rest of the program.
 
-    A clause that was called as a method runs above its frame, and what it installs stays where it is.
+    They are inserted right below the frame of the clause's activation. If the clause was called as a method, it runs
+    above that frame, and the handlers that it installs stay above it.
     """
     frame: Frame = activation._frame if activation._run is None else activation._run.frame
     if frame.below is below:
@@ -154,14 +158,14 @@ def install(activation: Activation, below: Frame | None, installed: Frame | None
 
 
 def forget(top: Frame | None, frame: Frame) -> None:
-    """Let the frames down to one whose link has changed find their handlers anew."""
+    """Clear the remembered handlers of the frames from `top` down to `frame`, whose link has changed."""
     while top is not None:
         top.found.clear()
         top = None if top is frame else top.below
 
 
 def handled(effect: object) -> bool:
-    """Whether an operation of the effect would find a handler in the current context."""
+    """Return whether an operation of the effect would find a handler in the current context."""
     frame, masks = find(effect), 0
     while frame is not None:
         if frame.masked is effect:
@@ -197,7 +201,10 @@ def mask(effect: object, f: Callable[..., object], *args: object, **kwargs: obje
 
 
 class operation:  # noqa: N801 (a decorator)
-    """Declares an operation of an effect; called on the effect or on an instance of it, it is performed."""
+    """A decorator that declares an operation of an effect.
+
+    Calling the operation on the effect, or on an instance of it, performs it.
+    """
 
     def __init__(self, stub: Callable[..., Object]) -> None:
         self.stub = stub
@@ -221,12 +228,12 @@ class _EffectType(type):
 
 
 class Effect(metaclass=_EffectType):
-    """A named set of operations; an object of the class is a fresh instance with operations of its own."""
+    """A named set of operations; an object of the class is a fresh instance whose operations are distinct."""
 
     def __repr__(self) -> str:
         return f"<instance of {type(self).__name__}>"
 
 
 def fresh(effect: type) -> Object:
-    """A new instance of an effect: its operations are handled only by handlers of this instance."""
+    """Return a new instance of an effect, whose operations are handled only by handlers of this instance."""
     return effect()

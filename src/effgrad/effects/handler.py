@@ -1,12 +1,12 @@
 """Handlers and their activations.
 
-A handler object is a template. Handling a computation makes an *activation*, a copy of it, so what a clause keeps on
-`self` lives exactly as long as one run, and one handler may serve nested runs, threads and tasks at once. A clause
-called as a method on an activation performs the operation there; an operation performed by name (`State.get()`) finds
-the nearest activation in the current context.
+A handler object is a template. Handling a computation makes an *activation*, a copy of the template. So the state that
+a clause keeps on `self` lives exactly as long as one run, and one handler may serve nested runs, threads and tasks at
+once. A clause called as a method on an activation performs the operation at this activation. An operation performed by
+name (`State.get()`) finds the nearest activation in the current context.
 
-`handle` runs a computation under a handler to its handled result. Both the return clause and every clause run outside
-the handler, and so do those that wait for the rest of the program. Sigal 2024, section 3.1.
+`handle` runs a computation under a handler to its handled result. The return clause and every clause, also a pending
+one, run outside the handler. Sigal 2024, section 3.1.
 """
 
 import functools
@@ -23,7 +23,8 @@ from effgrad.vocabulary import Activation, Object
 
 Effects = TypeVarTuple("Effects")
 
-# Of this many handlers around a program, the next goes to a new piece of the stack, if there is greenlet.
+# Each time the number of nested handlers reaches a multiple of this, the program goes to a new stack, if there is
+# greenlet.
 NESTED = 24
 
 _observer: ContextVar[Callable[[Any], None] | None] = ContextVar("effgrad_observer", default=None)
@@ -31,10 +32,11 @@ _serial = itertools.count()
 
 
 class Handler(Generic[*Effects]):
-    """A handler: a clause, named after the operation, for each operation of its effects.
+    """The base class of handlers: a subclass has one method, the clause, for each operation of its effects.
 
-    An operation without a clause goes to the handlers outside. A handler that `records` keeps something of every
-    operation until it ends, and Python's search for garbage does not look through it (`collector.py`).
+    A clause bears the name of its operation. An operation without a clause goes to the handlers outside. A handler that
+    `records` keeps a record of every operation until it ends, and `collector.py` spares Python's garbage collector the
+    traversal of these records.
     """
 
     records = False
@@ -48,18 +50,18 @@ class Handler(Generic[*Effects]):
     _shallow = _spent = _deferring = False
 
     def enter(self) -> None:
-        """Runs at the start of an activation: the place to set its state."""
+        """Set up the state of an activation; this runs at its start."""
 
     def return_(self, value: Object) -> Object:
-        """The return clause: the handled result of a computation that returned `value`."""
+        """Return the handled result of a computation that returned `value`; this is the return clause."""
         return value
 
     def finally_(self) -> None:
-        """Runs when the activation ends, however it ends."""
+        """Clean up; this runs when the activation ends, whether by a result or by an error."""
 
     def _activate(self, instance: object = None) -> Object:
         activation = object.__new__(type(self))
-        if vars(self):  # most templates have nothing of their own
+        if vars(self):  # most templates have no instance attributes
             vars(activation).update(vars(self))
         activation._pending = []
         activation.serial = next(_serial)
@@ -96,7 +98,7 @@ class Handler(Generic[*Effects]):
             end(activation)
             return
         reading = None
-        if activation.records:  # which the collector has to see while the record is read
+        if activation.records:  # the collector's callback has to find the record while the pending clauses run
             reading = Frame(activation, (), frames.get())
             reading.record = activation._frame.record
             frames.set(reading)
@@ -109,7 +111,7 @@ class Handler(Generic[*Effects]):
 
 
 def _leave(template: object) -> Object:
-    """Take the innermost activation that a `with` block made of a template out of the current context."""
+    """Take the innermost activation of a `with` block's template out of the current context, and return it."""
     above, frame = None, frames.get()
     while frame is not None and getattr(frame.activation, "_template", None) is not template:
         above, frame = frame, frame.below
@@ -134,10 +136,10 @@ def handle(
     shallow: bool = False,
     **kwargs: object,
 ) -> Object:
-    """Run `f(*args, **kwargs)` under a handler; returns the handled result.
+    """Run `f(*args, **kwargs)` under a handler, and return the handled result.
 
-    `instance` restricts the handler to a fresh instance of its effect. A `shallow` one takes the first operation only:
-    the rest of the program, and a continuation, run without it.
+    `instance` restricts the handler to a fresh instance of its effect. A `shallow` handler takes the first operation
+    only. The rest of the program, and a continuation, run without it.
 
     >>> class Ask(Effect):
     ...     @operation
@@ -156,7 +158,7 @@ def handle(
     program = functools.partial(f, *args, **kwargs) if args or kwargs else f
     if continuations is not None:
         begin = continuations.suspended_program(activation, program, again=engine == "multi", shallow=shallow)
-        # While a clause waits for the result, this frame waits with it: it holds nothing else.
+        # While a clause waits for the result, this frame waits with it, so it must hold nothing else.
         del handler, f, args, kwargs, instance, activation, program
         return begin()
     frame = activation._frame
@@ -197,12 +199,12 @@ def _run(activation: Activation, frame: Frame, program: Callable[[], Object]) ->
     try:
         return unwind(activation, activation._pending, result, failed)
     finally:
-        del failed  # whose traceback refers to this frame
+        del failed  # its traceback refers to this frame
         end(activation)
 
 
 class _Shallow:
-    """Takes one operation; the rest of the program runs without the handler."""
+    """The boundary of a shallow handler: it takes one operation, and the rest of the program runs without it."""
 
     catches_all = False
 
@@ -214,7 +216,7 @@ class _Shallow:
 
 @functools.cache
 def _effects(handler: type) -> tuple[Object, ...]:
-    """The effects that a handler is declared for."""
+    """The effects that a handler class is declared for."""
     for base in getattr(handler, "__orig_bases__", ()):
         if getattr(base, "__args__", None):
             return tuple(base.__args__)
@@ -223,7 +225,7 @@ def _effects(handler: type) -> tuple[Object, ...]:
 
 @functools.cache
 def _engine(handler: type) -> str | None:
-    """Return the kind of continuation that the clauses of a handler are given, if any."""
+    """Return "control" or "multi", the kind of continuation that a handler's clauses are given, or None."""
     engines = {getattr(getattr(handler, name), "_engine", None) for name in dir(handler)} - {None}
     if len(engines) > 1:
         raise TypeError(f"{handler.__name__} has both @control and @multi clauses: put them into two handlers")
@@ -232,7 +234,7 @@ def _engine(handler: type) -> str | None:
 
 @functools.cache
 def _needing_result(handler: type) -> str | None:
-    """A clause of a handler that needs the handled result, if there is one."""
+    """The name of a clause of a handler that needs the handled result, or None."""
     return next((name for name in dir(handler) if getattr(getattr(handler, name), "_needs_result", False)), None)
 
 
@@ -246,7 +248,7 @@ def _continuations() -> Object:
 
 @contextmanager
 def observed(observer: Callable[[object], None]) -> Iterator[None]:
-    """Show every activation that is made in the block to `observer`, before anything runs under it."""
+    """Call `observer` with every activation that is made in the block, before anything runs under the activation."""
     token = _observer.set(observer)
     try:
         yield
@@ -256,7 +258,7 @@ def observed(observer: Callable[[object], None]) -> Iterator[None]:
 
 @contextmanager
 def revived(context: Context) -> Iterator[None]:
-    """Let the activations around a part of a program, captured as a context, handle operations again for a while."""
+    """Let the ended activations of a captured context handle operations again inside the block."""
     frame, ended = context.get(frames), []
     while frame is not None:
         if frame.activation is not None and not frame.activation.alive:

@@ -1,9 +1,9 @@
-"""The answers that a program has been given so far, which lead it to the same point when it runs again.
+"""A log of the answers that a program has been given, which lead it to the same point in a rerun.
 
-Python can neither copy a suspended program nor resume it twice. But a program that is run again and given the same
-answers gets to the same point. So a run under `@multi` clauses keeps the answers to all operations that leave it, those
-of its own handler and those of the handlers outside, which are then not performed again. To resume a continuation once
-more is to run the program with the answers up to there and a new one after them; it goes on from there as it is.
+Python can neither copy a suspended program nor resume it twice. But a rerun of the program that gets the same answers
+reaches the same point. So a run under `@multi` clauses keeps the answers to all operations that leave it, whether its
+handler or a handler outside answered them. A rerun does not perform these operations again. To resume a continuation
+once more is to rerun the program with the answers up to its operation, and a new answer to this operation.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from effgrad.effects.effect_errors import Diverged
 from effgrad.vocabulary import Object
 
-Operation = tuple[Any, str]  # an effect or an instance of one, and the name
+Operation = tuple[Any, str]  # an effect or an instance of an effect, and the operation's name
 
 
 class Answer(NamedTuple):
-    """The answer to one operation; `end` is the position of the next one after it.
+    """The answer to one operation; `end` is the position in the log of the next operation after it.
 
-    An operation may run a part of the program, whose own operations have the positions that follow. It is answered
-    when they are, so it is not among the answers of a continuation that was captured before its end.
+    An operation may run a part of the program, and the operations of that part have the positions that follow. The
+    outer operation is answered after them. So its answer is not in the log of a continuation captured before its end.
     """
 
     operation: Operation
@@ -29,7 +29,10 @@ class Answer(NamedTuple):
 
 
 class Log:
-    """The answers of one run, and how many of them it has been given; an operation that has none yet stands for it."""
+    """The answers of one run; `position` counts those that the run has been given.
+
+    An operation that has no answer yet is its own placeholder in the list.
+    """
 
     __slots__ = ("answers", "position")
 
@@ -37,7 +40,7 @@ class Log:
         self.answers, self.position = answers, 0
 
     def answer(self, operation: Operation, ask: Callable[[], object]) -> Object:
-        """The answer to the next operation: the one kept, or else asked for and kept."""
+        """Return the answer to the next operation, from the log or else from `ask`, and log it."""
         place = self.position
         self.position += 1
         if place == len(self.answers):
@@ -59,7 +62,7 @@ class Log:
         return answer.value
 
     def until(self, place: int, raised: bool, value: object) -> "Log":
-        """The log of a run that is to go on after the operation at a place with an answer of its own."""
+        """Return the log of a run that goes on after the operation at `place` with a new answer."""
         before = [
             kept.operation if isinstance(kept, Answer) and kept.end > place else kept for kept in self.answers[:place]
         ]

@@ -1,9 +1,9 @@
-"""Stacks: how a program of any depth runs without recursion.
+"""Stacks let a program of any depth run without recursion.
 
-A stack is a greenlet, so it keeps its place while others run. All stacks are started by the *root*, the greenlet that
-the user's program runs on, which waits in `switch` and serves requests: to start another stack, or to hand on the
-outcome of one that has finished. So every stack is as shallow as the root's, whoever asked for it, and a recursion that
-goes over to a new stack now and then needs neither a higher recursion limit nor a larger C stack.
+A stack is a greenlet, so it stays suspended at its point while other stacks run. The *root*, the greenlet that the
+user's program runs on, starts all stacks. It waits in `switch` and serves two kinds of requests: to start another
+stack, and to pass on the outcome of a finished one. So every stack is as shallow as the root's, whichever stack asked
+for it. A recursion that moves to a new stack now and then needs neither a higher recursion limit nor a larger C stack.
 """
 
 import functools
@@ -18,9 +18,9 @@ from greenlet import getcurrent, greenlet
 from effgrad.effects.effect_errors import ContinuationEscaped
 from effgrad.vocabulary import Object
 
-# As many waiting clauses as fill the 16 kB that Python takes for a stack.
+# The number of waiting clauses that fill the 16 kB that Python allocates for a stack.
 DEPTH = 52
-# Of so many functions that a stack gets as results, one is called on a new stack.
+# One in this many functions that a stack gets as results is called on a new stack.
 FUNCTIONS = 100
 
 
@@ -35,19 +35,19 @@ class Stack(greenlet):  # type: ignore[misc]
         self.asker, self.program = asker, program
         self.depth = 0  # how many clauses wait on it
         self.functions = 0  # how many functions it has got as results
-        self.last: Any = None  # the continuation that the clause or program on it does nothing with but end in it
+        self.last: Any = None  # the continuation that the clause or program on this stack uses only to end with it
 
     def _live(self) -> "_Finished":
         try:
             outcome = "value", self.program()
         except BaseException as error:
             outcome = "error", error
-        del self.program  # which may refer to other stacks
+        del self.program  # it may refer to other stacks
         return _Finished(self.asker, outcome)
 
 
 class _Start:
-    """Asks the root to start a stack."""
+    """A request to the root to start a stack."""
 
     __slots__ = ("stack",)
 
@@ -59,7 +59,7 @@ class _Start:
 
 
 class _Finished:
-    """Asks the root to hand on the outcome of a stack."""
+    """A request to the root to pass the outcome of a finished stack to the greenlet that waits for it."""
 
     __slots__ = ("asker", "outcome")
 
@@ -71,12 +71,12 @@ class _Finished:
 
 
 def switch(target: Object, message: Object) -> Object:
-    """Send a message to a greenlet, and wait for one; a root serves its stacks meanwhile."""
+    """Send a message to a greenlet, and wait for an answer; if this is a root, it serves its stacks meanwhile."""
     try:
         answer = target.switch(message)
         while type(answer) is _Start or type(answer) is _Finished:
             answer = answer.serve()
-    except (SwitchError, ValueError) as error:  # what greenlet says of another thread
+    except (SwitchError, ValueError) as error:  # greenlet's errors for a greenlet of another thread
         raise ContinuationEscaped(f"a continuation was resumed where it cannot run: {error}") from None
     return answer
 
@@ -99,13 +99,13 @@ def root() -> Object:
 
 
 def has_room() -> bool:
-    """Whether another clause may wait on the current stack, which is ours."""
+    """Return whether the current greenlet is a `Stack` on which another clause may wait."""
     current = getcurrent()
     return type(current) is Stack and current.depth < DEPTH
 
 
 def on_new_stack(f: Callable[..., object], *args: object, **kwargs: object) -> Object:
-    """Call a function on a new piece of the stack, which is as shallow as the root's."""
+    """Call a function on a new stack, which is as shallow as the root's."""
     kind, value = start(Stack(root(), getcurrent(), functools.partial(f, *args, **kwargs)))
     if kind == "error":
         raise value
@@ -113,10 +113,11 @@ def on_new_stack(f: Callable[..., object], *args: object, **kwargs: object) -> O
 
 
 def for_stack(stack: object, result: object) -> Object:
-    """A result as a stack gets it: of many functions, one that is called on a new stack.
+    """Return a result for a stack; one in `FUNCTIONS` functions is wrapped to be called on a new stack.
 
-    In state passing, a clause returns a function of the state, which calls the next: a stack as deep as the program
-    is long, in frames that are not ours. A continuation stays as it is.
+    In state passing, a clause returns a function of the state, which calls the next such function. Their frames make a
+    stack as deep as the program is long, and they are the user's, so only their calls can be moved. A continuation is
+    returned unchanged.
     """
     if type(result) is not FunctionType or vars(result):
         return result
