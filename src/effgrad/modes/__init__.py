@@ -1,4 +1,4 @@
-"""The modes: handlers of `Smooth`, one file each. Begin with `forward.py`."""
+"""The modes are handlers of `Smooth`, one per file. Begin reading with `forward.py`."""
 
 
 from effgrad.modes.batched import Batch

@@ -1,6 +1,6 @@
-"""The common part of the reverse modes that record operations: checkpoints, and recording or not.
+"""The common part of the reverse modes that record operations: checkpoints, and switching the recording off.
 
-A mode says how it records an operation and how cotangents go back.
+A subclass defines how it records an operation and how it propagates cotangents back.
 """
 
 import abc
@@ -16,11 +16,11 @@ from effgrad.vocabulary import Cotangent, Shadow, Value
 
 
 class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
-    """A mode with a reverse pass: it begins with `seed`, and `cotangents` returns those of the inputs."""
+    """A mode with a reverse pass, which `seed` begins and for which `cotangents` returns those of the inputs."""
 
-    constant = staticmethod(constant)  # copied, since it may be written to before the reverse pass
+    constant = staticmethod(constant)  # makes a copy, since the program may write to the array before the reverse pass
     records = recording = True
-    paused: dict[str, Value] = {"recording": False}  # the attributes of an activation that does not record
+    paused: dict[str, Value] = {"recording": False}  # the attributes of an activation while it does not record
 
     def variable(self, primal: Value, shadow: Shadow = None) -> Traced:
         return self.value(self, primal, self.input())
@@ -33,7 +33,7 @@ class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
         return self.record(operation)
 
     def run(self, thunk: Callable[[], Value]) -> Value:
-        """Run a checkpoint without recording; it runs again, recorded, when the reverse pass comes to it."""
+        """Run a checkpoint without recording it; when the reverse pass reaches it, it is rerun and recorded."""
         if not self.recording:
             return thunk()
         first = CheckpointRun(self, thunk, **self.paused)
@@ -62,11 +62,11 @@ class ReverseMode(Mode, Handler[Smooth, Checkpoint]):
 
     @abc.abstractmethod
     def rerun(self, first: CheckpointRun) -> Sequence[Value]:
-        """Record that a checkpoint runs again in the reverse pass; return shadows for the parts of its result."""
+        """Record that the reverse pass has to rerun a checkpoint; return shadows for the parts of its result."""
 
     @abc.abstractmethod
     def seed(self, value: Value, cotangent: Cotangent) -> None:
-        """Let the reverse pass begin with a cotangent of a value."""
+        """Add a cotangent of a value with which the reverse pass begins."""
 
     @abc.abstractmethod
     def cotangents(self, shadows: list[Shadow]) -> list[Cotangent]:

@@ -1,8 +1,8 @@
 """Batched evaluation: every value stands for the values of all members of a batch.
 
-A program written for one member runs once, and each operation is carried out for all members: the primal of a value is
-an array with one more axis, in front. To the program the value has the shape of one member. What Python would have to
-ask of it, in `if` or `range`, has an answer only where it is the same for all members.
+A program written for one member runs once, and each operation is carried out for all members. The primal of a value is
+an array with an extra first axis for the members. To the program the value has the shape of one member. A question that
+Python asks of the value, in `if` or `range`, has an answer only if the answer is the same for all members.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def _is_integer(part: Value) -> bool:
 
 
 def _member(batch: "Batch", tree: Value, place: int) -> Value:
-    """The values of one member in nested arguments."""
+    """Return nested arguments with the values of one member."""
     if type(tree) in (tuple, list):
         return type(tree)([_member(batch, item, place) for item in tree])
     if type(tree) is dict:
@@ -33,7 +33,7 @@ def _member(batch: "Batch", tree: Value, place: int) -> Value:
 
 
 class Batch(Mode):
-    """Batched evaluation of `count` members."""
+    """Batched evaluation for `count` members."""
 
     holder = Batched
 
@@ -41,18 +41,18 @@ class Batch(Mode):
         self.count = count
 
     def enter(self) -> None:
-        # The functions whose rules run now.
+        # The functions whose rules are running.
         self.running: set[Value] = set()
 
     def variable(self, primal: Value, shadow: Value = None) -> Batched:
-        """An input of the program: an array whose first axis counts the members."""
+        """Return an input of the program, given as an array whose first axis is that of the members."""
         return Batched(self, primal, None)
 
     def arguments(self, args: Sequence[Value]) -> Arguments:
         return Arguments([self.primal(a) for a in args], [self.owns(a) for a in args], self.count)
 
     def results(self, values: Sequence[Value]) -> list[Value]:
-        """The batches of some values, also of those that are the same for all members."""
+        """Return the primals of values, broadcast over the members if a value is the same for all of them."""
         return self.arguments(values).spread()
 
     def apply(self, primitive: Primitive, *args: Value, **params: Value) -> Value:
@@ -62,7 +62,7 @@ class Batch(Mode):
         return self.variable(batching.apply(primitive, batch, params))
 
     def _at_places(self, primitive: Primitive, batch: Arguments, params: dict[str, Value]) -> Value:
-        """An operation whose parameters, an index above all, differ from member to member."""
+        """Apply an operation whose parameters, most often an index, differ from member to member."""
         index = params.get("index")
         parts = list(index) if type(index) is tuple else [index]
         advanced = [not isinstance(part, slice | None | type(...)) for part in parts]
@@ -77,7 +77,7 @@ class Batch(Mode):
         return self._checked(batching.by_members, one, batch, primitive.name)
 
     def evaluated(self, function: Function, *args: Value) -> Value:
-        """A function with no derivative, for each member."""
+        """Apply a function that has no derivative to each member."""
         return self.each(function, args, {}, True)
 
     def each(self, function: Function, args: Sequence[Value], kwargs: dict[str, Value], constant: bool) -> Value:

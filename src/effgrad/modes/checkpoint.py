@@ -1,9 +1,9 @@
 """Checkpoints: the effect that marks a part of a program to be recomputed.
 
-`checkpoint(f)` performs `Checkpoint.run`. A reverse mode runs the thunk unrecorded, keeps it, and when the reverse pass
-comes to it, runs it again, recorded: the reverse pass of that part follows at once, and its record is dropped. The
-innermost mode that records decides: one without checkpoints of its own records the part like the rest.
-Sigal 2021, section 3.4; Sigal 2024, section 5.2.
+`checkpoint(f)` performs `Checkpoint.run`. A reverse mode runs the thunk without recording it, and keeps the thunk. When
+the reverse pass reaches the checkpoint, the mode reruns the thunk and records it. The reverse pass of that part follows
+at once, and its record is dropped. The innermost mode that records decides. A mode that cannot recompute records the
+part like the rest of the program. Sigal 2021, section 3.4; Sigal 2024, section 5.2.
 """
 
 import contextvars
@@ -18,23 +18,23 @@ from effgrad.vocabulary import Value
 
 
 class Checkpoint(Effect):
-    """The effect of asking that a part of the program be recomputed instead of recorded."""
+    """The effect that asks a reverse mode to recompute a part of the program instead of recording it."""
 
     @operation
     def run(self, thunk: Callable[[], Value]) -> Value:
-        """The result of the thunk."""
+        """Return the result of the thunk."""
 
 
 class Recompute(Effect):
-    """The effect of telling that a part of the program is run once more; a graph keeps it apart from the first run."""
+    """The effect that marks the rerun of a part; a staged graph keeps its operations apart from the first run's."""
 
     @operation
     def begin(self) -> None:
-        """From here, operations belong to the second run."""
+        """Begin the rerun, to which the following operations belong."""
 
     @operation
     def end(self) -> None:
-        """Until here."""
+        """End the rerun."""
 
 
 P = ParamSpec("P")
@@ -42,14 +42,14 @@ R = TypeVar("R")
 
 
 def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """`f(*args, **kwargs)`, recomputed in the reverse pass instead of recorded.
+    """Return `f(*args, **kwargs)`, which the reverse pass recomputes instead of keeping a record of it.
 
-    Memory for what happens inside `f` is needed only while its own part of the reverse pass runs; the price is one more
-    evaluation of `f`. Checkpoints nest, and without a reverse mode `f` is just called. Random numbers that `f` draws
-    with NumPy are the same when it runs again, and arrays that the program writes to are as they were.
+    The record of `f` needs memory only while the reverse pass of `f` runs. The price is one more evaluation of `f`.
+    Checkpoints nest, and without a reverse mode `f` is just called. In the rerun, `f` draws the same random numbers
+    from NumPy, and arrays that the program writes to have the state that they had in the first run.
 
     Arguments:
-        f: a function in plain NumPy, which may close over anything, and write to arrays from before.
+        f: a function in plain NumPy, which may close over anything, and may write to arrays made before the call.
         args: the arguments of `f`.
         kwargs: the keyword arguments of `f`.
 
@@ -57,8 +57,8 @@ def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         The result of `f`.
 
     Raises:
-        Irreproducible: in the reverse pass, `f` gives another result than before, as when it reads a name that was
-            bound anew.
+        Irreproducible: in the reverse pass, `f` gives another result than in its first run, for example because it
+            reads a name that has been rebound.
 
     Sigal 2021, section 3.5; Griewank 1992.
 
@@ -68,11 +68,12 @@ def checkpoint(f: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     require_function("checkpoint", f)
     if not handled(Checkpoint):
         return f(*args, **kwargs)
-    # A clause runs outside its handler, and the thunk is a part of the program, which runs inside: now and again later.
+    # A clause runs outside its handler, but the thunk is a part of the program and has to run inside, in every run.
     inside = contextvars.copy_context()
     result: R = Checkpoint.run(functools.partial(inside.run, functools.partial(Replayed(f), *args, **kwargs)))
     return result
 
 
-# An array that the program writes to is the same inside: it is not read for the call.
+# The call passes on an array that the program writes to as the same object, since `f` may write to it too. Other
+# functions get the array's current value.
 checkpoint.hands_on = True  # type: ignore[attr-defined]

@@ -1,8 +1,9 @@
 """Checkpointing: run a part of the program now without recording it, and again when the reverse pass needs it.
 
-The clause `run` runs its thunk twice: before it resumes, with operations that record nothing, and after the rest of the
-program has finished, with operations that do. Those are then the pending clauses that finish next, so the record of the
-part lives only while its own reverse pass runs. Sigal 2021, section 3.4; Sigal 2024, section 5.2.
+The clause `run` runs its thunk twice. The first run comes before the clause resumes, and its operations record nothing.
+The rerun comes after the rest of the program has finished, and its operations are recorded. Their pending clauses are
+the next to finish, so the record of the part lives only while its own reverse pass runs. Sigal 2021, section 3.4; Sigal
+2024, section 5.2.
 """
 
 from collections.abc import Callable, Generator
@@ -18,7 +19,7 @@ from effgrad.vocabulary import Cotangent, Option, Value
 
 
 class _Unrecorded(Cell):
-    """The cell of a value that was computed without recording, and not returned."""
+    """The cell of a value that was computed without recording and not returned from its checkpoint."""
 
     __slots__ = ()
 
@@ -33,7 +34,7 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
         return thunk() if "apply" in vars(self) else self._checkpoint(thunk)
 
     def unrecorded(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
-        """Take the place of `apply` while nothing is recorded."""
+        """Perform an operation without recording it; this replaces `apply` during a first run."""
         return self.value(self, self.perform(primitive, args, params).result, _Unrecorded())
 
     def recorded(self, cell: Cell) -> bool:
@@ -47,7 +48,7 @@ class Checkpointed(Reverse, Handler[Smooth, Checkpoint]):
             part.shadow = cell
         yield first.result  # the rest of the program runs here
         if any(cell.cotangent is not None for cell in cells):
-            # The clauses of this second run are pending now, and finish next.
+            # The clauses of the rerun are pending now, and are the next to finish.
             for part, cell in zip(first.again(), cells, strict=True):
                 if cell.cotangent is not None:
                     part.shadow.accumulate(cell.cotangent)

@@ -1,10 +1,10 @@
 """Continuation reverse mode: every value carries a backpropagator, the continuation of its cotangent.
 
-A backpropagator takes the cotangent of its value and passes the arguments' shares on to theirs. Called as soon as a
-share is there, as in the listing of the thesis, a result used twice is propagated twice, and a chain of n such results
-2^n times. Here a share only *waits* at a backpropagator, and the one made last is called first, once, with its whole
-cotangent: all uses of a value were made after it. So the mode is linear in time and memory, and nothing recurses.
-Sigal 2024, section 4.3.
+A backpropagator takes the cotangent of its value, and passes each argument's share on to the argument's backpropagator.
+The listing of the thesis calls it as soon as a share arrives. A result used twice is then propagated twice, and a chain
+of n such results 2^n times. Here a share only *waits* at its backpropagator. The youngest backpropagator is called
+first, once, with its whole cotangent, which is complete because all uses of a value are younger than the value. So the
+mode is linear in time and memory, and nothing recurses. Sigal 2024, section 4.3.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,10 @@ from effgrad.vocabulary import Cotangent, Value
 
 
 class Backpropagator:
-    """A function of the cotangent of a value; `age` orders backpropagators by creation."""
+    """A function of the cotangent of a value.
+
+    `age` orders backpropagators by creation, and `waiting` is the sum of the shares that have arrived.
+    """
 
     __slots__ = ("age", "call", "waiting")
 
@@ -59,7 +62,7 @@ class Continuation(ReverseMode):
             for part, cotangent in zip(first.again(), received, strict=True):
                 self.send(part.shadow, cotangent)
 
-        # Younger than `older`, the results have their whole cotangents before it is called.
+        # The results' backpropagators are younger than `older`, so their cotangents are complete before it is called.
         older = self.backpropagator(again)
 
         def receiver(place: int) -> Callable[[Value], None]:

@@ -1,7 +1,7 @@
 """Forward mode: every value carries its tangent (a dual number).
 
-The tangent of a result is the sum of what comes through each argument. A missing tangent (None) is a zero by
-construction. Sigal 2021, section 3.2; Sigal 2024, section 4.1; Krawiec et al. 2022, figure 3.
+The tangent of a result is the sum of the contributions of the arguments' tangents. A missing tangent (None) is a
+structural zero. Sigal 2021, section 3.2; Sigal 2024, section 4.1; Krawiec et al. 2022, figure 3.
 """
 
 

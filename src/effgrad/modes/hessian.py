@@ -1,14 +1,16 @@
 """The whole Hessian in one reverse pass, by edge pushing.
 
-The reverse pass keeps the cotangent of each value, and beside it the second derivatives of what has been passed, with
-respect to pairs of values that are still to come: a sparse matrix, of which only pairs that interact are there. At an
-operation y = f(a, b) every pair with y becomes pairs with a and b (edges are pushed), and the curvature of f itself,
-times y's cotangent, adds pairs among a and b. At the end the pairs of variables are the Hessian.
+The reverse pass keeps the cotangent of each value. It also keeps the second derivatives of the output as a function of
+the values that it has not reached yet, one for each pair of these values. They form a sparse matrix, in which only
+pairs that interact are stored. At an operation y = f(a, b) every pair with y becomes pairs with a and b (edges are
+pushed), and the curvature of f itself, times y's cotangent, adds pairs among a and b. At the end the pairs of variables
+are the Hessian.
 Sigal 2024, section 5.1; Gower and Mello 2012, A new framework for the computation of Hessians.
 
-Values are arrays, so a pair is a block: a number where both have one element, otherwise a SciPy sparse matrix. The
-Jacobian of an elementwise operation is diagonal, and its curvature too, and that of one that moves elements is found by
-moving their numbers; those of other primitives are found from their rules, a basis vector at a time.
+Values are arrays, so the second derivative for a pair is a block: a number if both values have one element, otherwise a
+SciPy sparse matrix. An elementwise operation has a diagonal Jacobian and a diagonal curvature. The Jacobian of an
+operation that moves elements is found by moving their numbers. The Jacobians and curvatures of other primitives are
+found from their rules, one basis vector at a time.
 """
 
 from collections import defaultdict
@@ -30,12 +32,12 @@ from effgrad.vocabulary import Shadow, Value
 
 
 class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
-    """Edge pushing; a value's shadow is its name, the place of its operation on the tape."""
+    """Edge pushing; a value's shadow is its name, the position of its operation on the tape."""
 
     constant = staticmethod(constant)
     forward: type[Forward] = Forward
 
-    order = 2  # of the derivatives that it takes
+    order = 2  # the order of the derivatives that the mode computes
     records = True
 
     def enter(self) -> None:
@@ -45,7 +47,7 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
         return self._name(operation.result, operation)
 
     def run(self, thunk: Any) -> Value:
-        """A checkpoint is recorded like the rest."""
+        """Record a checkpoint like the rest of the program."""
         return thunk()
 
     def variable(self, primal: Value, shadow: Shadow = None) -> Traced:
@@ -56,18 +58,18 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
         return len(self.tape) - 1
 
     def pull(self, output: Traced) -> tuple[list[Value], dict[int, dict[int, Value]]]:
-        """The cotangents of the variables, and the second derivatives: for each name, its pairs with earlier ones."""
+        """Return the cotangents of the variables, and for each name its second derivatives with earlier names."""
         collected: list[Value] = [None] * len(self.tape)
         collected[output.shadow] = 1.0
         pairs: dict[int, dict[int, Value]] = defaultdict(dict)
-        # Values whose cotangent is a choice at a singular point, as 0 for that of a norm at 0: right for first
-        # derivatives, and no factor of a curvature.
+        # Values whose cotangent is a convention at a singular point, such as 0 for the argument of a norm at 0. The
+        # convention is right for first derivatives, but a curvature must not be multiplied by it.
         chosen: set[int] = set()
         for name in range(output.shadow, -1, -1):
             result, operation = self.tape[name]
             if operation is None:
                 continue
-            if collected[name] is None:  # what the output does not depend on has no second derivatives either
+            if collected[name] is None:  # the output does not depend on this value, so it has no second derivatives
                 pairs.pop(name, None)
                 continue
             cotangent, collected[name] = cotangents.settled(collected[name]), None
@@ -85,9 +87,9 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
         return collected, pairs
 
     def second_derivatives(self, output: Traced, variable: int) -> Value:
-        """The Hessian of the output with respect to one variable, as a matrix; None where it is zero."""
+        """Return the Hessian of the output with respect to one variable as a matrix, or None if it is zero."""
         if any(is_complex(result) for result, _ in self.tape):
-            # The derivative of a complex value has two directions, and a block has one.
+            # The derivative of a complex value has two directions, and a block has room for one.
             raise NotDifferentiable("edge pushing takes programs of real numbers: leave out mode= and sparse=")
         block = self.pull(output)[1].get(variable, {}).get(variable)
         return block if block is None or not is_number(block) else np.reshape(block, (1, 1))
@@ -108,9 +110,9 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
 
 
 def _add_pair(pairs: Value, first: int, second: int, block: Value) -> None:
-    """Add second derivatives with respect to two values; a pair of a value with itself is added with its transpose.
+    """Add second derivatives with respect to two values; for a pair of a value with itself, add the transpose too.
 
-    A pair is kept with the later of the two names, which is the first that the reverse pass comes to.
+    A pair is stored under the later of the two names, which the reverse pass reaches first.
     """
     if first == second:
         block = plus(block, transpose_block(block))

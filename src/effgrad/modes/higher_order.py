@@ -1,14 +1,14 @@
 """Higher-order programs: functions as values, by the operations of the effect `Functions`.
 
 A function marked with `effgrad.function` is a value like a number: it can be passed, returned, stored and mapped, and
-what it closes over is differentiated through it. Calling it performs `Functions.app`. Here that is just a call, since
-a traced value knows its activation wherever a closure takes it; `higher_order_checkpointed` makes a checkpoint of
-each.
+derivatives pass through it to the variables that it closes over. Calling it performs `Functions.app`. In this mode that
+is just a call, since a traced value knows its activation wherever a closure carries it. `higher_order_checkpointed`
+makes a checkpoint of each call.
 
 The derivative of a function that returns a function is a function: (D s)(u) applied to x is the derivative of s(u)(x).
-Each application differentiates anew, under an activation of its own. With one activation for all of them, the
-perturbations of two applications are confused, and D(s)(0) applied twice to x -> x^3 goes wrong (Manzyuk, Pearlmutter,
-Radul, Rush and Siskind 2019). Sigal 2024, section 5.3.
+Each application differentiates anew, under a separate activation. With a single activation for all of them, the
+perturbations of two applications would be confused, and D(s)(0) applied twice to x -> x^3 would be wrong (Manzyuk,
+Pearlmutter, Radul, Rush and Siskind 2019). Sigal 2024, section 5.3.
 """
 
 import contextvars
@@ -28,7 +28,7 @@ class Functions(Effect):
 
     @operation
     def app(self, thunk: Callable[[], Value]) -> Value:
-        """Apply a function: the thunk is its body on its arguments, and runs inside the handler."""
+        """Apply a function; the thunk calls its body on the arguments, and runs inside the handler."""
 
 
 class Function:
@@ -46,7 +46,7 @@ class Function:
 
 
 def function(f: Callable[..., Any]) -> Function:
-    """`f` as a differentiable function value; also a decorator.
+    """Return `f` as a differentiable function value; this is also a decorator.
 
     A function value can be the result of a function that is differentiated: its derivative is a function value too.
 

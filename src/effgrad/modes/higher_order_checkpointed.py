@@ -1,6 +1,6 @@
 """Higher-order programs with a checkpoint at every application of a function value.
 
-Where a program is written with functions as values, the places to recompute are there already, without marks: the
+A program that uses functions as values needs no marks for the parts to recompute, since every application is one. The
 record of an application lives only while the reverse pass is in it. Sigal 2024, section 5.3.
 """
 
@@ -15,9 +15,9 @@ from effgrad.vocabulary import Value
 
 
 class HigherOrderCheckpointed(HigherOrder, Handler[Smooth, Checkpoint, Functions]):
-    """Taped reverse mode, with every application of a function value recomputed when it is needed."""
+    """Taped reverse mode that recomputes every application of a function value when the reverse pass needs it."""
 
     def app(self, thunk: Any) -> Value:
-        # In the program's context, so that a mode inside this one decides for what it has recorded.
+        # The checkpoint is performed in the program's context, so that an inner mode handles what it has recorded.
         inside: contextvars.Context = thunk.func.__self__
         return inside.copy().run(Checkpoint.run, thunk)

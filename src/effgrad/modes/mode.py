@@ -1,7 +1,7 @@
 """The common part of all modes: a handler of `Smooth` whose values carry a shadow.
 
-The shadow is what the mode keeps beside a value: a tangent, a cell, a name on a tape. A mode says what the shadow of an
-operation's result is. A value that another activation owns is a constant here.
+The shadow is the object that a mode keeps beside a value, such as a tangent, a cell or a name on a tape. Each mode
+defines the shadow of an operation's result. A value that another activation owns is a constant for the mode.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ class Operation(NamedTuple):
     result: Value
 
     def push(self, tangents: list[Value]) -> Tangent:
-        """Return the tangent of the result, from those of the arguments."""
+        """Return the tangent of the result from the tangents of the arguments."""
         return self.primitive.push_all(tangents, self.result, self.primals, self.params)
 
     def pull(self, cotangent: Cotangent) -> list[tuple[Value, Value]]:
@@ -36,31 +36,31 @@ class Operation(NamedTuple):
         return [(shadows[i], part) for i, part in zip(wanted, parts, strict=True) if part is not None]
 
     def shares(self, wanted: list[int], cotangent: Cotangent) -> list[Cotangent]:
-        """Return the shares of a cotangent that some arguments receive (None: a structural zero)."""
+        """Return the shares of a cotangent for the arguments at the places `wanted` (None for a structural zero)."""
         primitive, params, primals, _, result = self
         parts: list[Value] = primitive.pull_all(wanted, cotangent, result, primals, params)
         return parts
 
 
 def owned(value: Value, activation: object) -> Value:
-    """Return a value, which must be one of the activation's."""
+    """Return a value after checking that the activation owns it."""
     if not owned_by(value, activation):
         raise EscapedValue(f"{type(activation).__name__} was given {value!r}, which is not a value of this activation")
     return value
 
 
 class Mode(Handler[Smooth]):
-    """A handler of `Smooth`; `value` is the class of its values."""
+    """The base class of the modes, handlers of `Smooth`; `value` is the class of the traced values."""
 
     value: type[Traced] = Traced
     constant: Callable[[Value], Value] = staticmethod(as_plain)
 
     def owns(self, value: Value) -> bool:
-        """Return whether a value is one of this activation's."""
+        """Return whether this activation owns a value."""
         return owned_by(value, self)
 
     def primal(self, value: Value) -> Value:
-        """Return a value as it is in the handlers below; what this activation does not own is a constant."""
+        """Return the primal of a value of this activation; any other value is a constant."""
         return value.primal if self.owns(value) else self.constant(value)
 
     def variable(self, primal: Value, shadow: Shadow = None) -> Tracer:
@@ -73,7 +73,7 @@ class Mode(Handler[Smooth]):
         for a in args:
             mine = owned_by(a, self)
             primals.append(a.primal if mine else self.constant(a))
-            # The shadow as it is now: an array that is written to later names a new value, with a new shadow.
+            # The current shadow is read here, because a later write into an array gives it a new value and shadow.
             shadows.append(a.shadow if mine else None)
         return Operation(primitive, params, primals, shadows, primitive(*primals, **params))
 

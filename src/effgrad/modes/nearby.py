@@ -1,9 +1,9 @@
-"""Evaluation a hair beside a point: the limit of a derivative where its formula gives NaN.
+"""Evaluation infinitely near a point, which gives the limit of a derivative whose formula gives NaN at the point.
 
-The program, with whatever derivatives it takes, runs at x + w t**2 for an infinitesimal t and a direction w in general
-position. There the functions that have a singular point at x are smooth, so every rule holds as it stands, and the
-result is a series in t. Its standard part is the limit of the derivative along the path, which is the derivative if
-there is one; paths on several sides have to agree. The path is quadratic, so that `sqrt` of a coordinate has a series.
+The program, with the derivatives that it takes, runs at x + w t**2 for an infinitesimal t and a direction w in general
+position. The functions that are singular at x are smooth on this path, so every rule holds unchanged, and the result is
+a series in t. Its standard part is the limit of the derivative along the path. If the derivative exists, it is this
+limit, so paths on several sides have to agree. The path is quadratic, so that `sqrt` of a coordinate has a series.
 Shamseddine and Berz 1996, Exception handling in derivative computation with nonarchimedean calculus.
 """
 
@@ -17,21 +17,21 @@ from effgrad.modes.taylor import Taylor
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Option, Params, Value
 
-FEW = 6  # how many terms of a series a rule without one is asked for
-LARGEST = 100_000  # the size of an array from which on a series for each element takes too much memory
+FEW = 6  # the number of terms that Taylor mode computes for a primitive of kind "general" without a series rule
+LARGEST = 100_000  # in a larger array, a series for each element takes too much memory
 
 
 class Beside(Traced):
-    """A value at a point; its shadow is its series a hair beside it."""
+    """A value at a point; its shadow is the series of the value infinitely near the point."""
 
     __slots__ = ()
 
 
 class Nearby(Handler[Smooth]):
-    """Evaluate at a point, and as a Laurent series in the distance from it."""
+    """A handler that evaluates at a point, and along the path as a Laurent series in t."""
 
     def enter(self) -> None:
-        # Whether the path has left the domain of an operation; the order of the derivatives taken.
+        # `outside` says whether the path has left the domain of an operation; `order` is that of the derivatives taken.
         self.outside, self.order = False, 0
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
@@ -49,22 +49,22 @@ class Nearby(Handler[Smooth]):
             return Beside(self, result, found)
 
     def primal(self, value: Value) -> Value:
-        """A value at the point itself."""
+        """Return a value at the point itself."""
         return plain(value)
 
     def variable(self, primal: Value, direction: Value) -> Traced:
-        """An input of the program, which moves along a direction."""
+        """Return an input of the program that moves along a direction."""
         coefficients = np.zeros((TERMS, *np.shape(primal)), np.result_type(primal))
         coefficients[0], coefficients[2] = primal, direction
         return Beside(self, primal, Laurent(0, coefficients))
 
     def standard(self, value: Value) -> Value:
-        """The limit of a value on the way to the point; NaN where there is none."""
+        """Return the limit of a value along the path; it is NaN where there is none."""
         return value.shadow.standard() if type(value) is Beside else plain(value)
 
 
 def _result(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:
-    """The series of a result, by the primitive's own rule, by linearity, or by its derivative."""
+    """Return the series of a result, by the primitive's series rule, by linearity, or by its derivative."""
     if primitive.series is not None:
         given = [constant(p) if s is None else s for s, p in zip(series, primals, strict=True)]
         result: Laurent | None = primitive.series(*given, **params)
@@ -99,7 +99,7 @@ def _linear(primitive: Primitive, series: list[Value], primals: list[Value], par
 
 
 def _by_derivative(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:
-    """The series of a function that is smooth at the point, by Taylor mode; NaN of what is infinite."""
+    """Return the series of a function that is smooth at the point, by Taylor mode; NaN if an argument is infinite."""
     end = min(s.end for s in series if s is not None)
     end = min(end, FEW) if primitive.kind == "general" else end  # each further term costs twice as much
     if end <= 0 or any(s is not None and s.start < 0 for s in series):

@@ -1,4 +1,4 @@
-"""The first run of a checkpoint, which nothing records, and the later ones, which are."""
+"""The first run of a checkpoint, which is not recorded, and its reruns, which are."""
 
 import contextvars
 from collections.abc import Iterable, Iterator
@@ -20,11 +20,12 @@ from effgrad.vocabulary import Activation, Option, Value
 
 
 class CheckpointRun:
-    """A checkpointed part of a program under one activation: the thunk, and what its first run gave.
+    """A checkpointed part of a program under one activation: the thunk, and the results of its first run.
 
-    `paused` are attributes of the activation while it records nothing. `parts` are the unrecorded values in the results
-    that the activation owns: leaves, or what values of inner derivatives hold. A recorded one was there before, and
-    only passes through. What the part has written to arrays from before counts as its result.
+    `paused` gives the attributes that the activation has during the first run, in which it records nothing. `parts` are
+    the activation's unrecorded values in the results. They are leaves, or are held by values of inner derivatives. A
+    recorded value existed before the part and only passes through it. The elements that the part has written to arrays
+    made before it also count as its results.
     """
 
     def __init__(self, activation: Activation, thunk: Any, **paused: Option) -> None:
@@ -45,7 +46,7 @@ class CheckpointRun:
         self.parts = [values[place] for place in self.places]
 
     def _run(self, part: Part) -> tuple[Value, list[Value], list[Value]]:
-        """Run the thunk: its result, its leaves as plain values, and what the activation owns of them."""
+        """Run the thunk; return its result, the leaves as plain values, and the activation's values in them."""
         context: contextvars.Context = self.thunk.func.__self__
         context.run(PARTS.set, (*self.around, part))
         outside = PARTS.get()
@@ -64,7 +65,7 @@ class CheckpointRun:
             return entered(revived(self.thunk.func.__self__), lambda _: self._run(Part(again=self.first)))
 
     def again(self) -> list[Value]:
-        """Run the thunk once more; the parts of its results, checked to be the same."""
+        """Rerun the thunk, check that its results are the same, and return the parts of them."""
         told = handled(Recompute)
         if told:
             Recompute.begin()
@@ -82,12 +83,13 @@ class CheckpointRun:
 
 
 def values_of(activation: object, result: Value) -> list[Value]:
-    """Return the values of an activation in a result: leaves, or what values of inner derivatives hold."""
+    """Return the values of an activation in a result, as leaves or inside values of inner derivatives."""
     return [value for leaf in flatten(result)[0] for value in _values_of(activation, leaf)]
 
 
 def _values_of(activation: object, value: Value) -> Iterator[Value]:
-    # Not inside `values_of`: a function that calls itself there is a cycle, which keeps all that it has seen.
+    # This is not nested in `values_of`, because a nested recursive function is a reference cycle, which would keep the
+    # values alive.
     value = memory(value) if isinstance(value, Tracer) else whole(value)
     if isinstance(value, Tracer):
         if owned_by(value, activation):
@@ -108,7 +110,7 @@ def _same(value: Value, before: Value) -> bool:
 
 
 def indistinguishable(value: Value, before: object) -> bool:
-    """Whether two numbers of a kind that NumPy does not know are equal, as far as that kind can tell."""
+    """Return whether two numbers of a class unknown to NumPy are equal, or True if the class defines no equality."""
     equality: Any = type(value).__eq__
     return equality is object.__eq__ or bool(value == before)
 

@@ -1,9 +1,9 @@
 """Stateful reverse mode: every value owns a cell that collects its cotangent.
 
-The clause runs the operation, resumes the program with the result (`yield`), and when the rest of the program has
-finished, reads the result's cotangent and adds its arguments' shares. The clauses finish in the opposite order of the
-operations, so every cotangent is complete when it is read. Sigal 2021, section 3.3; Sigal 2024, section 4.2;
-de Vilhena and Pottier 2023, section 5.
+The clause runs the operation and resumes the program with the result (`yield`). When the rest of the program has
+finished, it reads the result's cotangent and adds each argument's share to the argument's cell. The clauses finish in
+the opposite order of the operations, so every cotangent is complete when it is read. Sigal 2021, section 3.3; Sigal
+2024, section 4.2; de Vilhena and Pottier 2023, section 5.
 """
 
 from collections.abc import Callable, Generator
@@ -19,7 +19,7 @@ from effgrad.vocabulary import Cotangent, Option, Shadow, Value
 
 
 class Cell:
-    """Collects one cotangent; None until something contributes."""
+    """A cell that collects one cotangent, which is None until something contributes."""
 
     __slots__ = ("cotangent",)
 
@@ -46,16 +46,16 @@ class Reverse(Mode, Handler[Smooth, Checkpoint]):
                 target.accumulate(part)
 
     def run(self, thunk: Callable[[], Value]) -> Value:
-        """Record a checkpoint like the rest; `effgrad.modes.checkpointed` does otherwise."""
+        """Record a checkpoint like the rest of the program; `effgrad.modes.checkpointed` recomputes it instead."""
         return thunk()
 
     def variable(self, primal: Value, shadow: Shadow = None) -> Traced:
         return self.value(self, primal, Cell())
 
     def seed(self, value: Traced, cotangent: Cotangent) -> None:
-        """Let the reverse pass begin with a cotangent of a value."""
+        """Add a cotangent of a value with which the reverse pass begins."""
         owned(value, self).shadow.accumulate(cotangent)
 
     def cotangents(self, cells: list[Cell]) -> list[Cotangent]:
-        """Return the cotangents in the cells, when the activation has ended."""
+        """Return the cotangents in the cells, which are complete when the activation has ended."""
         return [cell.cotangent for cell in cells]

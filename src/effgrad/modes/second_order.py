@@ -4,8 +4,8 @@ With x(t) = x + t u, a value carries y, y' and y''. For a unary operation, y = f
 
     y'' = f''(x) x'^2 + f'(x) x'',
 
-where the listing of the thesis leaves out the square. For any primitive, y' is what forward mode pushes, and y'' is the
-derivative of that expression along the direction, with x'' pushed beside it: so the one rule of a primitive is enough.
+where the listing of the thesis leaves out the square. For any primitive, y' is the push of x', as in forward mode, and
+y'' is the derivative of that expression along the direction plus the push of x''. So a primitive needs no second rule.
 Sigal 2024, section 5.1.
 """
 
@@ -18,10 +18,10 @@ from effgrad.vocabulary import Option, Value
 
 
 class SecondOrder(Mode):
-    """Second-order forward mode; a value's shadow is the pair of its derivatives (None: zero)."""
+    """Second-order forward mode; a value's shadow is the pair of its derivatives, in which None stands for zero."""
 
     forward: type[Forward] = Forward
-    order = 2  # of the derivatives that it takes
+    order = 2  # the order of the derivatives that the mode computes
 
     def variable(self, primal: Value, direction: Value = None) -> Traced:
         return self.value(self, primal, (direction, None))

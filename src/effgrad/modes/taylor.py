@@ -1,10 +1,10 @@
 """Taylor mode: truncated power series of any order, in one forward pass.
 
-With x(t) given by the coefficients of its series, a value carries those of y(t). Products and quotients have closed
-formulas. For every other primitive, the derivative of y(t) is what forward mode pushes, an expression in series of one
-order less: k y_k is the coefficient k - 1 of it. The coefficients are computed on demand and kept, so the expressions
-may refer to the series that they define (y = exp(x) has y' = y x'), and the one rule of a primitive is enough.
-Griewank and Walther, Evaluating Derivatives (2008), chapter 13.
+The input x(t) is given by the coefficients of its series, and a value carries the coefficients of its series y(t).
+Products and quotients have closed formulas. For every other primitive, the derivative of y(t) is the expression that
+forward mode pushes, in series of one order less, and k y_k is its coefficient k - 1. The coefficients are computed on
+demand and memoised, so an expression may refer to the series that it defines (y = exp(x) has y' = y x'). So the forward
+rule of a primitive is enough. Griewank and Walther, Evaluating Derivatives (2008), chapter 13.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,13 +20,13 @@ from effgrad.vocabulary import Option, Params, Value
 
 
 class Series:
-    """The coefficients of a power series, each computed by `rule` from earlier ones when it is asked for."""
+    """A power series; `rule` computes each coefficient from earlier ones on demand, and `known` keeps them."""
 
     def __init__(self, first: Value, rule: Callable[[int], Value]) -> None:
         self.known, self.rule = [first], rule
 
     def __iter__(self) -> Iterator[Value]:
-        """The coefficients that are known."""
+        """Iterate over the coefficients that are known so far."""
         return iter(self.known)
 
     def __getitem__(self, k: int) -> Value:
@@ -36,10 +36,10 @@ class Series:
 
 
 class Taylor(Mode):
-    """Taylor mode to an order; a value's shadow is its series."""
+    """Taylor mode up to a given order; a value's shadow is its series."""
 
-    constant = staticmethod(constant)  # a coefficient is computed when it is asked for
-    records = True  # a series refers to those that it is computed from
+    constant = staticmethod(constant)  # makes a copy, since a coefficient is computed only on demand
+    records = True  # a series refers to the series that it is computed from
 
     def __init__(self, order: int) -> None:
         self.order = order
@@ -54,21 +54,23 @@ class Taylor(Mode):
         elif primitive is divide and None not in moving:
             result = _quotient(moving[0], moving[1], value)
         elif primitive is where:
-            # Coefficient by coefficient; by its derivative, the choices that rules make would nest with every order.
+            # `where` is applied to each coefficient. If it were derived, the choices made in rules would nest with
+            # every order.
             choices = [_zeros_after(p) if s is None else s for p, s in zip(primals[1:], moving[1:], strict=True)]
             result = Series(value, lambda k: where(primals[0], *[choice[k] for choice in choices]))
         else:
             result = Series(value, lambda k: None)
             result.rule = self._by_derivative(primitive, moving, primals, result, params)
         if not self.in_rule:
-            # All at once, in the order of the program: on demand from the end, a long program would recurse.
+            # All coefficients are computed now, in the order of the program. On demand from the end, a long program
+            # would recurse deeply.
             result[self.order]  # noqa: B018 (it computes)
         return self._traced(result)
 
     def _by_derivative(
         self, primitive: Primitive, moving: list[Value], primals: list[Value], result: Series, params: Params
     ) -> Callable[[int], Value]:
-        """The coefficients by the pushed expression, which is made when the first one is asked for."""
+        """Return the rule that takes coefficients from the pushed expression, which its first call makes."""
         made: list[Value] = []
 
         def rule(k: int) -> Value:
@@ -94,7 +96,7 @@ class Taylor(Mode):
         return self._traced(Series(series[1], lambda k: (k + 1) * series[k + 1]))
 
     def variable(self, primal: Value, others: Value = ()) -> Traced:
-        """Return an input of the program, by the first coefficients of its series."""
+        """Return an input of the program with the given first coefficients of its series."""
         given = [primal, *others]
         return self._traced(Series(given[0], lambda k: given[k] if k < len(given) else zeros_of(given[0])))
 
@@ -114,6 +116,6 @@ def _zeros_after(constant: object) -> Series:
 
 
 def zeros_of(like: Value) -> Value:
-    """Zeros of the shape and dtype of a value."""
+    """Return zeros with the shape and dtype of a value."""
     like = plain(like)
     return np.zeros(np.shape(like), np.result_type(like))[()]

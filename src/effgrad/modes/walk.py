@@ -1,4 +1,4 @@
-"""The reverse modes whose record is a list, walked back once for each reverse pass."""
+"""The common part of the reverse modes whose record is a list, walked back once for each reverse pass."""
 
 import abc
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from effgrad.vocabulary import Cotangent, Entry, Value
 
 
 class ListMode(ReverseMode):
-    """A reverse mode whose record is a list, and whose shadows are places in it.
+    """A reverse mode whose record is a list, and whose shadows are positions in it.
 
-    The reverse pass is one walk back along the list, with the cotangents in a list beside it; it may be repeated.
+    The reverse pass is one walk back along the list, with the cotangents in a parallel list. It may be repeated.
     """
 
     def enter(self) -> None:
@@ -41,7 +41,7 @@ class ListMode(ReverseMode):
         return self.pull(self.seeds, shadows)
 
     def pull(self, seeds: list[tuple[int, object]], shadows: list[int]) -> list[Cotangent]:
-        """Return the cotangents of the inputs from those of some values; any number of times."""
+        """Return the cotangents of the inputs from those of some values; this may be called any number of times."""
         collected = self.no_cotangents()
         for name, cotangent in seeds:
             collected[name] = cotangents.add(collected[name], cotangent)
@@ -49,19 +49,19 @@ class ListMode(ReverseMode):
         return [collected[name] for name in shadows]
 
     def no_cotangents(self) -> Value:
-        """Return a list, or what is used like one, of the cotangents of all entries, None so far."""
+        """Return a list, or an object used like one, with a cotangent for each entry, at first None."""
         return [None] * len(self.entries)
 
     def walk(self, collected: Value, first: int) -> None:
         """Walk back from the end of the list to the entry `first`.
 
-        What a part that has run again leaves in the list (`first` is not 0) is walked once, and forgotten on the way.
+        The entries of a rerun part (`first` is not 0) are walked only once, and dropped on the way.
         """
         entries = self.entries
         for name in range(len(entries) - 1, first - 1, -1):
             entry = entries[name]
             if type(entry) is Rerun:
-                entry = None  # which would be kept while the checkpoint is walked
+                entry = None  # otherwise this frame would keep the entry alive while the checkpoint is walked
                 self.walk_again(collected, name, once=first > 0)
             elif entry is not None:
                 self.pass_on(collected, name, entry)
@@ -77,7 +77,7 @@ class ListMode(ReverseMode):
                 collected[target] = cotangents.add(collected[target], part)
 
     def walk_again(self, collected: Value, name: int, once: bool) -> None:
-        """Record a checkpoint at the end of the list, walk back over it, and forget it."""
+        """Rerun a checkpoint, recording it at the end of the list, walk back over its record, and drop the record."""
         rerun = self.entries[name]
         given = [collected[name] for name in rerun.names]
         if all(cotangent is None for cotangent in given):
@@ -91,7 +91,7 @@ class ListMode(ReverseMode):
                 collected[part.shadow] = cotangents.add(collected[part.shadow], cotangent)
         if once:
             self.entries[name] = None
-        # Checkpoints may nest deep: while inner ones are walked, nothing of this is kept.
+        # Checkpoints may nest deeply, so while inner ones are walked, this frame keeps nothing of the outer one.
         del rerun, parts, given
         part = cotangent = None
         self.walk(collected, end)
@@ -99,7 +99,7 @@ class ListMode(ReverseMode):
 
     @abc.abstractmethod
     def back(self, entry: Entry, cotangent: Cotangent) -> Iterable[tuple[int, Value]]:
-        """Return pairs of a name and the share of the cotangent that goes to it."""
+        """Return pairs of an argument's name and its share of the cotangent."""
 
 
 class Rerun(NamedTuple):
