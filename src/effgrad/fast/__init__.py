@@ -1,4 +1,4 @@
-"""The modes that run by default, derived from the readable ones and the rows, and tested equal to them."""
+"""The modes that run by default, derived from the readable modes and the rows, and tested equal to the former."""
 
 
 from effgrad import modes
@@ -6,7 +6,7 @@ from effgrad.fast.dual import FastForward, FastSecondOrder
 from effgrad.fast.recording import FastHigherOrder, FastHigherOrderCheckpointed, FastTaped
 from effgrad.vocabulary import Value
 
-# The reverse modes that `grad` chooses from, by the names of the readable ones.
+# The reverse modes that `grad` chooses from, by the names of the readable modes.
 REVERSE: dict[str, Value] = {
     **modes.REVERSE,
     "taped": FastTaped,

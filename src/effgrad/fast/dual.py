@@ -13,13 +13,13 @@ class Dual(Traced):
 
 
 class FastForward(Forward):
-    """Forward mode, fast."""
+    """Forward mode with the fast operators of `Dual`."""
 
     value = Dual
 
 
 class FastSecondOrder(SecondOrder):
-    """Second-order forward mode, with fast derivatives of each operation."""
+    """Second-order forward mode that derives each operation by `FastForward`."""
 
     forward = FastForward
 

@@ -1,9 +1,10 @@
 """Operators on Python floats and plain arrays, written out for a mode from the rules of the primitives.
 
-The clause of a readable handler costs a few microseconds an operation, most of it in finding out what the arguments
-are. Where they are values of one activation, or numbers, and no other derivative is around, a mode's value class gets
-operators that do what its clause does: on Python floats, their text is the primitive's formula and its partials,
-obtained by running the rule on symbols. Anything else goes to the mode's clause. A test holds both equal.
+The clause of a readable handler costs a few microseconds per operation, most of it to find out what the arguments are.
+So a mode's value class gets operators for the common case: the arguments are numbers or values of one activation, and
+no other derivative is running. These operators do the same as the clause. For Python floats, their text is the
+primitive's formula and its partials, obtained by running the rule on symbols. All other cases go to the mode's clause.
+A test checks that both give equal results.
 """
 
 import functools
@@ -19,14 +20,14 @@ from effgrad.primitives.elementwise import add, divide, multiply, negative, subt
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Option, Value
 
-# NumPy's values where no derivative is around, and all such values.
+# The classes of NumPy values outside derivatives, and of all values outside derivatives.
 ARRAYS = frozenset((np.ndarray, np.float64))
 PLAIN = ARRAYS | {float}
 NONE: dict[str, Value] = {}
 
 _BINARY = {"add": (add, "+"), "sub": (subtract, "-"), "mul": (multiply, "*"), "truediv": (divide, "/")}
 
-# How the texts below ask whether the activation owns a value.
+# The expressions by which the texts below test whether the activation owns a value.
 _MINE = {f"{name}_is_mine": f"{name}.owner is owner" for name in "xy"}
 
 _OPERATORS = """
@@ -118,12 +119,12 @@ def __getitem__(x, index):
 
 
 def _result(formula: str, shadow: str, given: str = "z") -> str:
-    """The statements that make a value of what `formula` says, whose shadow is set by a statement."""
+    """Return statements that make the value `z` from `formula`, set its shadow by `shadow`, and return `given`."""
     return f"r = {formula}; z = new(Value); z.owner = owner; z.primal = r; {shadow}; return {given}"
 
 
 class _Symbol:
-    """Stands for a number in a rule, and collects the text of what the rule computes."""
+    """A stand-in for a number in a rule, which collects the text of the expression that the rule computes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -147,7 +148,7 @@ for _dunder, (_, _operator) in _BINARY.items():
 
 
 def _partials(primitive: Primitive) -> list[str]:
-    """The text of each partial, in terms of the arguments `p` and `q` and the result `r`."""
+    """Return the text of each partial, in terms of the arguments `p` and `q` and the result `r`."""
     symbols = [_Symbol("r"), _Symbol("p"), _Symbol("q")][: len(primitive.partials) + 1]
     values = [partial(*symbols) if callable(partial) else partial for partial in primitive.partials]
     return [value.text if isinstance(value, _Symbol) else repr(float(value)) for value in values]
@@ -156,10 +157,11 @@ def _partials(primitive: Primitive) -> list[str]:
 def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, names: dict[str, object]) -> None:
     """Give a mode's value class its operators on floats and on arrays.
 
-    `unary` and `binary` are statements that set the shadow of the result `z` of an operation on floats, `x` (and `y`),
-    with `{0}` and `{1}` in place of the partials. `arrays` does so for the result `r` of a `primitive` of arrays, with
-    `{primals}` and `{shadows}` in place of tuples of the arguments' primals and shadows, `{params}` of its parameters
-    and `{largest}` of the name of the largest array. `names` are what it mentions.
+    `unary` and `binary` are statements that set the shadow of `z`, the result of an operation on the floats `x` (and
+    `y`). In them `{0}` and `{1}` stand for the partials. `arrays` is such a statement for a `primitive` applied to
+    arrays with the result `r`. In it `{primals}` and `{shadows}` stand for tuples of the arguments' primals and
+    shadows, `{params}` for the parameters, and `{largest}` for the name of the largest array. `names` defines the other
+    names that `arrays` uses.
     """
     generic: Any = value
     for name, (primitive, operator) in _BINARY.items():

@@ -1,8 +1,8 @@
-"""Taped mode with entries that cost little: `effgrad.modes.taped`, with the same tape and the same walk.
+"""Taped mode with cheap entries. It is `effgrad.modes.taped`, with the same tape and the same walk.
 
-Values compute with Python floats in operators written out from the rules (`effgrad.fast.operators`), whose entries on
-the tape are just names and partials. The clause asks each question about an argument once, and a large array of which
-the reverse pass reads no elements is not kept.
+For Python floats, the values have operators written out from the rules (`effgrad.fast.operators`), whose entries on the
+tape are just names and partials. For the rest, the clause tests each property of an argument once. A large array whose
+elements the reverse pass does not read is not kept.
 
 An entry is None for an input, `(name, partial)` pairs for an operation on floats, a `Rerun` for a checkpoint, and a
 list `[primitive, params, result, primals, names]` otherwise.
@@ -31,7 +31,7 @@ from effgrad.vocabulary import Cotangent, Entry, Option, Params, Value
 
 UNRECORDED = 1 << 60
 ndarray = np.ndarray
-new: Value = object.__new__  # a value without the call of its __init__
+new: Value = object.__new__  # makes a value without calling its __init__
 
 
 class TapedValue(Traced):
@@ -41,7 +41,7 @@ class TapedValue(Traced):
 
 
 class _Nowhere:
-    """The tape of a part of the program that is not recorded: all names are out of every tape's range."""
+    """The tape of a part of the program that is not recorded; its names are out of the range of every real tape."""
 
     def append(self, entry: Entry) -> None:
         pass
@@ -81,7 +81,7 @@ class FastTaped(Taped):
                 simple = simple and below in (None, primal.owner)
                 below = primal.owner
             primals.append(primal)
-        # With one handler below or none, `perform` would find that out at a price of its own.
+        # With at most one handler below, the operation is applied directly, which saves the cost of `perform`.
         if below is None and not (params and staging(params.values()) is not None):
             result = primitive.function(*primals, **params)
         else:
@@ -97,7 +97,7 @@ class FastTaped(Taped):
         return value
 
     def kept(self, arg: Value) -> Value:
-        """Return a constant as it is now."""
+        """Return a constant with its present elements, which later writes of the program must not change."""
         kind = type(arg)
         return arg if kind is float else self.protected.keep(arg) if kind in KEPT else constant(arg)
 
@@ -121,7 +121,7 @@ class FastTaped(Taped):
             if first and kind is not Rerun:
                 entries[name] = None
             if kind is Rerun:
-                entry = cotangent = None  # which would be kept while the checkpoint is walked
+                entry = cotangent = None  # otherwise this frame would keep them alive while the checkpoint is walked
                 self.walk_again(collected, name, once=first > 0)
             elif cotangent is None or entry is None:
                 continue
@@ -139,7 +139,7 @@ def _pull_entry(collected: Value, entry: Entry, cotangent: Cotangent) -> None:
     """Add the shares of an operation's arguments to their cotangents."""
     primitive, params, result, primals, names = entry
     kind = type(cotangent)
-    pulls = (  # `primitive.pulls_of(cotangent)` without the call, once for every operation
+    pulls = (  # `primitive.pulls_of(cotangent)` written out, which saves a call for every operation
         primitive.array_pulls if kind is np.ndarray
         else primitive.number_pulls if kind in NUMBERS
         else primitive.pulls
@@ -151,10 +151,10 @@ def _pull_entry(collected: Value, entry: Entry, cotangent: Cotangent) -> None:
             if part is not None:
                 cotangents.accumulate(collected, names[index], part)
         return
-    for source, pull, primal in zip(names, pulls, primals, strict=False):  # a table of any length has no end
+    for source, pull, primal in zip(names, pulls, primals, strict=False):  # some tables of pulls are infinite
         if source is not None and pull is not None:
             part = pull(cotangent, result, *primals, **params) if params else pull(cotangent, result, *primals)
-            if not (type(part) is type(primal) is ndarray and part.dtype is primal.dtype):  # `typed` without its call
+            if not (type(part) is type(primal) is ndarray and part.dtype is primal.dtype):  # saves a call to `typed`
                 part = typed(part, primal)
             if collected[source] is None:
                 collected[source] = part
@@ -165,9 +165,9 @@ def _pull_entry(collected: Value, entry: Entry, cotangent: Cotangent) -> None:
 def drop_unread(
     primitive: Primitive, params: Params, result: Value, primals: Sequence[Value], names: Sequence[int | None]
 ) -> list[Value]:
-    """Return an entry whose arrays have a shape only, if the reverse pass reads no elements of them.
+    """Return an entry in which each array whose elements the reverse pass does not read is reduced to its shape.
 
-    So their memory is free for what comes next as soon as the program drops them.
+    The memory of such an array is free for later arrays as soon as the program drops it.
     """
     kept = primitive.kept(tuple([name is not None for name in names]))
     result, *primals = [
@@ -178,10 +178,10 @@ def drop_unread(
 
 
 def shape_only(array: Value) -> Value:
-    """Return an array of the shape and type of another, all of whose elements are one."""
+    """Return an array with the shape and dtype of another, whose elements all share one memory location."""
     if array.dtype.hasobject:
         return array
-    # Half a microsecond; np.broadcast_to of np.empty takes ten.
+    # This takes half a microsecond; np.broadcast_to of np.empty takes ten.
     return np.ndarray(array.shape, array.dtype, np.ndarray((), array.dtype), 0, (0,) * array.ndim)
 
 
@@ -196,7 +196,7 @@ class FastHigherOrder(HigherOrder, FastTaped, Handler[Smooth, Checkpoint, Functi
 
 
 class FastHigherOrderCheckpointed(HigherOrderCheckpointed, FastTaped, Handler[Smooth, Checkpoint, Functions]):
-    """The same, with every application recomputed."""
+    """Taped reverse mode that recomputes every application of a function value, fast."""
 
 
 write_operators(

@@ -1,12 +1,12 @@
-"""Taped mode within a limit of memory: the older part of the tape waits on disk until the reverse pass comes to it.
+"""Taped mode within a memory limit: the older part of the tape waits on disk until the reverse pass reaches it.
 
-The program runs once, so that whatever it prints, draws or reads happens once, and nothing has to be marked in it:
-loops, recursion and data-dependent control are all just a tape. When what the tape keeps in memory exceeds a part of
-the limit, its entries go to a temporary file as one segment. The reverse pass reads the segments back, the last first.
-The price is writing and reading each recorded byte once, and no evaluation is repeated.
+The program runs once, so its side effects (printing, random draws, reading) happen once. It needs no marks, since
+loops, recursion and data-dependent control flow all become one tape. When the entries in memory exceed a fixed part of
+the limit, they go to a temporary file as one segment. The reverse pass reads the segments back, the last first. The
+price is that each recorded byte is written and read once. No evaluation is repeated.
 
-Recomputation (Siskind and Pearlmutter 2018; Griewank 1992) bounds the disk too, at the price of evaluations: it is what
-checkpoints and `effgrad.loop` do, where a program says what may run again.
+Recomputation (Siskind and Pearlmutter 2018; Griewank 1992) bounds the disk too, at the price of more evaluations.
+Checkpoints and `effgrad.loop` recompute the parts that a program marks for it.
 """
 
 import bisect
@@ -32,11 +32,13 @@ from effgrad.fast.recording import FastTaped
 from effgrad.vocabulary import Cotangent, Entry, Shadow, Value
 
 LOGGER = logging.getLogger("effgrad.memory")
-# A segment takes this part of the limit: the live one, the one that is read back, and their cotangents fit in it.
+# A segment takes one part in this many of the limit, so that the live segment, the segment that is read back, and their
+# cotangents fit together.
 SEGMENTS = 4
 _UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-# Bytes of an entry without its arrays, by tracemalloc (2026-11): one of floats takes 180 to 230, and 260 more while it
-# is walked over; another takes 350, and 700 more while it is written or read, most of it for what pickle remembers.
+# The bytes of an entry without its arrays, measured with tracemalloc (2026-11). An entry of floats takes 180 to 230,
+# and 260 more while the reverse pass walks over it. Any other entry takes 350, and 700 more while it is written or
+# read, most of it for pickle's memo.
 _FLOATS, _ENTRY = 200, 400
 
 
@@ -60,7 +62,7 @@ def parse_memory(memory: str | int) -> int:
 
 
 class LimitedTaped(FastTaped):
-    """Taped reverse mode whose tape takes no more than some bytes of memory."""
+    """Taped reverse mode whose tape takes at most `limit` bytes of memory."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -75,7 +77,7 @@ class LimitedTaped(FastTaped):
     def variable(self, primal: Value, shadow: Shadow = None) -> Traced:
         self.inputs.append(primal)
         limits = getattr(staging((primal,)), "limits", None)
-        if limits is not None:  # a program is staged, and keeps the limit when it runs
+        if limits is not None:  # the program is being staged; the staged program observes the limit when it runs
             limits.append(self.limit)
             self.staged, self.entries = True, list(self.entries)
         elif self.limit < SEGMENTS * _ENTRY:
@@ -86,21 +88,21 @@ class LimitedTaped(FastTaped):
         return super().variable(primal)
 
     def _stays(self, array: Value) -> bool:
-        """Return whether an array is in memory anyway: an input, or a large constant that is not copied."""
+        """Return whether an array stays in memory anyway, being an input or a large constant that is not copied."""
         return id(array) in self.protected.arrays or any(array is value for value in self.inputs)
 
     def no_cotangents(self) -> Value:
         return super().no_cotangents() if self.staged else Cotangents()
 
     def walk(self, collected: Value, first: int) -> None:
-        """Walk back, a segment of the tape at a time."""
+        """Walk back over the tape, one segment at a time."""
         if self.staged:
             return super().walk(collected, first)
         if self.tape.starts and self.tape.live and not first:
-            self.tape.spill()  # or the end of the tape would lie in memory beside the segment that is walked over
+            self.tape.spill()  # otherwise the live segment would stay in memory beside the segment being walked over
         for names, entries in self.tape.backwards(first):
             if not first:
-                collected.update(dict.fromkeys(names) | collected)  # so that few names are missing
+                collected.update(dict.fromkeys(names) | collected)  # then few look-ups call the slow `__missing__`
             self.walk_over(collected, entries, reversed(names), first)
             collected.forget(names, inputs=first > 0)
 
@@ -121,19 +123,19 @@ class LimitedTaped(FastTaped):
 
 
 class Cotangents(dict[int, Any]):
-    """The cotangents of the entries that have one, used like a list."""
+    """A sparse list of cotangents, which stores only those of the entries that have one."""
 
     def __missing__(self, name: int) -> None:
         return None
 
     def extend(self, none: list[None]) -> None:
-        """Do nothing: more entries have no cotangents yet."""
+        """Do nothing, since new entries have no cotangents yet."""
 
     def __delitem__(self, names: slice) -> None:  # type: ignore[override]
-        """Do nothing: entries that were walked over are forgotten."""
+        """Do nothing, since `forget` has dropped the cotangents of the entries that were walked over."""
 
     def forget(self, names: range, inputs: bool) -> None:
-        """Forget the names that have passed their cotangents on, and with `inputs` also those that keep theirs."""
+        """Drop the names whose cotangents have been passed on, and with `inputs` also the cotangents of inputs."""
         for name in names:
             if inputs or self[name] is None:
                 self.pop(name, None)
@@ -143,7 +145,7 @@ Window: TypeAlias = tuple[range, dict[int, Any]]
 
 
 class SpilledTape:
-    """A list of entries, the older ones of which lie in a file."""
+    """A list of entries, of which the older lie in a file."""
 
     def __init__(self, limit: int, stays: Callable[[Value], bool]) -> None:
         self.limit, self.stays = limit, stays
@@ -152,10 +154,10 @@ class SpilledTape:
         self.first = 0  # the name of the first live entry
         self.size = self.written = 0
         self.counted: dict[int, Value] = {}  # the arrays of the live segment, by identity
-        # For each segment in the file: the name of its first entry, its place, and how many objects were `kept` before.
+        # For each segment in the file: the name of its first entry, its offset, and the length of `kept` before it.
         self.starts, self.offsets, self.before = array("q"), array("q"), array("q")
-        self.kept: dict[int, Value] = {}  # by identity, the objects in segments that stay in memory
-        self.windows: list[Window] = []  # the parts that are walked over, one for each checkpoint that runs again
+        self.kept: dict[int, Value] = {}  # by identity, the objects that stay in memory though segments refer to them
+        self.windows: list[Window] = []  # the ranges being walked over, one for the tape and one for each active rerun
         self.file: BinaryIO | None = None
 
     def __len__(self) -> int:
@@ -173,7 +175,7 @@ class SpilledTape:
         return self
 
     def backwards(self, first: int) -> Iterator[Window]:
-        """Yield the segments back to an entry, each as its names and entries by name."""
+        """Yield the segments, the last first, back to the entry `first`, each as its names and its entries by name."""
         stop = len(self)
         for start in (self.first, *reversed(self.starts)):
             names, stop = range(max(start, first), stop), start
@@ -181,10 +183,10 @@ class SpilledTape:
                 self.windows.append((names, {}))
                 self.read(self.windows[-1])
                 yield self.windows[-1]
-                self.windows.pop()[1].clear()  # whoever was given it still has it
+                self.windows.pop()[1].clear()  # cleared, because the consumer still refers to the dictionary
 
     def read(self, window: Window) -> None:
-        """Read the entries of a window; those of other windows are forgotten, and read again when they are wanted."""
+        """Read the entries of a window, dropping those of other windows, which are read again when they are needed."""
         names, entries = window
         if names.start < self.first:
             self._forget_windows()
@@ -216,7 +218,7 @@ class SpilledTape:
 
     def __delitem__(self, names: slice) -> None:
         end = names.start
-        if end < self.first:  # the segment with the end is live again
+        if end < self.first:  # the segment that contains the new end becomes live again
             self.first, self.live = self._load(end)
             place = bisect.bisect_left(self.starts, self.first)
             assert self.file is not None
@@ -281,7 +283,8 @@ class SpilledTape:
 
     def _dump(self, file: BinaryIO) -> None:
         if all(type(entry) is tuple or entry is None for entry in self.live):
-            # Names and Python's numbers take a tenth of the time of pickle. From a file, marshal reads byte by byte.
+            # For names and Python numbers, marshal takes a tenth of the time of pickle. It writes to a string first,
+            # because it reads a file byte by byte.
             data = marshal.dumps(self.live)
             file.write(len(data).to_bytes(8, "little"))
             file.write(data)
@@ -306,7 +309,7 @@ _WRITTEN = frozenset((
 
 
 class _Pickler(pickle.Pickler):
-    """Writes numbers, arrays and traced values; what else an entry refers to stays in memory."""
+    """A pickler that writes numbers, arrays and traced values; other objects of an entry stay in memory."""
 
     def __init__(self, file: BinaryIO, stays: Callable[[Value], bool], kept: dict[int, Value]) -> None:
         super().__init__(file, protocol=5)
@@ -340,7 +343,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _folder() -> str:
-    """Return a folder on a disk: the system's for temporary files, unless that lies in memory."""
+    """Return a folder on a disk, which is the system's temporary folder unless that lies in memory."""
     folder = tempfile.gettempdir()
     mounts = Path("/proc/mounts")
     in_memory = [line.split()[1] for line in mounts.read_text().splitlines() if line.split()[2] == "tmpfs"] \
