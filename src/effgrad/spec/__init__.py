@@ -1,4 +1,4 @@
-"""The meaning of "correct", as a program: expressions, their denotations, and checks that a derivative has them too."""
+"""The meaning of "correct" as a program: expressions, what they denote, and checks of what their derivatives denote."""
 
 from effgrad.spec.contracts import ContractBroken, contracts
 from effgrad.spec.differentiation import MODES, Number, diff, pull, push, stack

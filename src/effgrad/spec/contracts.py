@@ -1,18 +1,19 @@
-"""`contracts()`: the protocol of `Smooth` and the invariants of 002 section 8, checked while a program runs.
+"""Contracts: the protocol of `Smooth` and the invariants of a correctness proof, checked while a program runs.
 
-The proof of de Vilhena and Pottier 2023 keeps a ghost: the context K, the list of the operations performed so far, each
-bound to the name of its result. Here the ghost is a list beside each activation of a mode. A mode is checked from
-outside, by what it keeps with its values; none of it knows of the checks, and broken copies are checked as well.
+The proof of de Vilhena and Pottier 2023, section 8, keeps a ghost state: the context K, the list of the operations
+performed so far, each bound to the name of its result. Here a ghost of this kind accompanies each activation of a mode.
+A mode is checked from outside, by the shadows that it keeps with its values. It does not know of the checks, and broken
+copies of a mode can be checked as well.
 
 * Protocol (definition 8.10). An operation is answered once, with a value of this activation under a new name.
 * Forward invariant (8.7). The primal of a value u is the value of K[u]. In forward mode, its tangent is that of K[u].
-* Backward invariant (8.8). When K is K1; K2, the operations of K2 processed and those of K1 pending, the cotangent
-  that waits at a value u of K1 is the derivative of K2[y] with respect to u. Lemma 6.3 says how that changes when the
-  last operation of K1 becomes the first of K2; so the operations are processed from the last to the first, none left
-  out.
+* Backward invariant (8.8). Let K be K1; K2, where the operations of K2 have been processed and those of K1 are pending.
+  Then the cotangent that waits at a value u of K1 is the derivative of K2[y] with respect to u. Lemma 6.3 says how this
+  derivative changes when the last operation of K1 becomes the first of K2. So all operations are processed, from the
+  last to the first.
 
-Values are checked as numbers: under nested derivatives the ghost computes with the plain ones. Operators on Python
-floats that a mode writes out for speed go to its clause while contracts are on.
+Values are checked as numbers, so under nested derivatives the ghost computes with the plain numbers. While contracts
+are on, operators that a mode writes out for Python floats go to its clause.
 """
 
 import functools
@@ -31,9 +32,9 @@ from effgrad.vocabulary import Activation, Cotangent, Index, Value
 
 @contextmanager
 def contracts() -> Iterator[None]:
-    """A context in which every derivative is checked step by step; `ContractBroken` names what does not hold.
+    """Open a context in which every derivative is checked step by step; `ContractBroken` names a broken invariant.
 
-    Every operation is computed once more, and so is its part of the reverse pass.
+    Every operation, and its part of the reverse pass, is computed a second time.
 
     >>> import numpy as np
     >>> from effgrad import grad
@@ -46,7 +47,7 @@ def contracts() -> Iterator[None]:
 
 
 def _check(activation: object) -> None:
-    # By name, so that copies of a mode are checked too.
+    # Modes are recognised by name, so that copies of a mode are checked too.
     names = [base.__name__ for base in type(activation).__mro__]
     for mode, checks in _CHECKS.items():
         if mode in names:
@@ -74,14 +75,14 @@ class _Checked(Handler[Smooth]):
         self.ghost = Ghost()
 
     def apply(self, primitive: Any, *args: Value, **params: object) -> Value:
-        # As they are now: an array that is written to later names another value.
+        # The shadows are read now, because a later write into an array gives it another value and shadow.
         shadows = [a.shadow if owned_by(a, self) else None for a in args]
         result = super().apply(primitive, *args, **params)  # type: ignore[misc]
         if not owned_by(result, self):
             raise ContractBroken(f"protocol: {primitive.name} was answered with a value of no or another derivative")
         if not isinstance(plain(result), Tracer):
             self.answered(primitive, args, params, shadows, result)
-        # The class without operators of its own, whose operations all come here.
+        # `Traced` has no fast operators, so all operations on the result come here.
         return Traced(self, result.primal, result.shadow)
 
     def variable(self, *args: object) -> Value:
@@ -98,7 +99,7 @@ class _Checked(Handler[Smooth]):
         return inherited is None or bool(inherited(shadow))
 
     def run(self, thunk: Callable[[], Value]) -> Value:
-        """A checkpoint: its results get other names when it is run again."""
+        """Run a checkpoint, and tell the ghost the new names that its results get in a rerun."""
         inner = thunk.args[0]  # type: ignore[attr-defined]
         first: list[Value] = []
         names: list[Value] = []
@@ -119,7 +120,7 @@ class _Checked(Handler[Smooth]):
 
 
 class _Tangents(_Checked):
-    """Forward modes: the tangent of a result is the sum of what each argument's tangent makes of it."""
+    """The checks of forward modes: a result's tangent is the sum of the pushes of the arguments' tangents."""
 
     def answered(self, primitive: Any, args: Value, params: Any, shadows: list[Value], result: Value) -> None:
         primals = [as_number(_below(self, a)) for a in args]
@@ -137,7 +138,7 @@ class _Tangents(_Checked):
 
 
 def _first(shadow: Value) -> Value:
-    """The tangent, in a mode of first or second order; a series has coefficients of its own."""
+    """Return the tangent in a shadow of a mode of first or second order, and NotImplemented for other shadows."""
     if type(shadow) is tuple:
         return shadow[0]
     return shadow if shadow is None or isinstance(shadow, Tracer) or hasattr(shadow, "__mul__") else NotImplemented
@@ -157,7 +158,7 @@ class _Reverse(_Checked):
 
 
 class _Pending(_Reverse):
-    """A cell for each value, and a pending clause for each operation."""
+    """The checks of a mode with a cell for each value and a pending clause for each operation."""
 
     _pending: list[Value]
 
@@ -168,7 +169,7 @@ class _Pending(_Reverse):
 
 
 class _Clause:
-    """A pending clause of an operation, with its steps checked."""
+    """The pending clause of an operation, whose step of the reverse pass is checked."""
 
     def __init__(self, ghost: Ghost, clause: Any, cell: Value) -> None:
         self.ghost, self.clause, self.cell = ghost, clause, cell
@@ -185,7 +186,7 @@ class _Clause:
 
 
 class _Backpropagators(_Reverse):
-    """A backpropagator for each value."""
+    """The checks of a mode with a backpropagator for each value."""
 
     def backpropagator(self, call: Callable[[object], None] | None) -> Value:
         if call is None:
@@ -203,7 +204,7 @@ class _Backpropagators(_Reverse):
 
 
 class _Operations(list[Any]):
-    """A tape, or a list of terms: reading an entry is the beginning of its step."""
+    """A tape, or a list of terms, that calls `reading` when an entry is read, which begins the entry's step."""
 
     reading: Callable[[int], None] | None = None
 
@@ -214,14 +215,14 @@ class _Operations(list[Any]):
 
 
 class _Listed(_Checked):
-    """A list of operations, which the reverse pass reads, and a list of cotangents."""
+    """The checks of a mode with a list of operations, which the reverse pass reads, and a list of cotangents."""
 
     def enter(self) -> None:
         super().enter()
         self.entries = _Operations()
 
     def pull(self, seeds: list[tuple[Value, Value]], variables: list[Value]) -> list[Value]:
-        """A reverse pass, of which there may be several."""
+        """Run a reverse pass, of which there may be several."""
         self.ghost.begin()
         for place, cotangent in seeds:
             self.ghost.send(name(place), cotangent)

@@ -1,12 +1,12 @@
-"""`diff`: the derivative of an expression, as an expression, by any mode of the library.
+"""The derivative of an expression as an expression (`diff`), computed by any mode of the library.
 
-The library's own modes run here, not copies of them. Their values are opaque: a `Number` holds a value of the
-dictionary's kind, its operators call the dictionary, and a mode that adds and multiplies (by performing `Smooth`) does
-nothing else. De Vilhena and Pottier 2023, figure 1 (`diff : exp -> exp`).
+The library's own modes run here, not copies of them, on opaque values. A `Number` holds a value of the dictionary's
+type, and its operators call the dictionary. So a mode can only add and multiply, by performing `Smooth`. De Vilhena and
+Pottier 2023, figure 1 (`diff : exp -> exp`).
 
-Where a dictionary is made of Python's own operators, values are used as they are. So floats reach the operators that
-modes write out for them, and `diff(diff(e))` nests two modes as two `grad` nest: the inner sees the values of the
-outer. `diff(opaque(diff(e)))` keeps them apart by a wall of `Number`s, which is how the paper nests.
+If a dictionary consists of Python's operators, its values are not wrapped. So floats reach the operators that modes
+write out for them, and `diff(diff(e))` nests two modes like two `grad`s: the inner mode sees the values of the outer.
+`diff(opaque(diff(e)))` separates the modes by a layer of `Number`s, which is how the paper nests derivatives.
 """
 
 import itertools
@@ -27,7 +27,7 @@ from effgrad.vocabulary import Value
 
 
 class Number:
-    """A number of a dictionary, with operators."""
+    """A number of a dictionary, whose operators call the dictionary's operations."""
 
     __slots__ = ("dictionary", "value")
 
@@ -50,7 +50,7 @@ class Number:
     __hash__ = object.__hash__
 
     def __iter__(self) -> Iterator[Value]:
-        """Go through the parts: a checkpoint of a mode below looks there for the values that it owns."""
+        """Iterate over the number's one part, in which a checkpoint of an outer mode looks for values that it owns."""
         yield self.value
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class Number:
 
 
 def diff(e: Expression, mode: Value = "taped") -> Expression:
-    """The derivative of an expression, by a mode of `MODES` or by a class like them.
+    """Return the derivative of an expression, by a mode of `MODES` or by a similar class.
 
     >>> from effgrad.spec import FREE, X, monomial
     >>> diff(monomial(3))(FREE, X), diff(diff(monomial(3), "forward"), "continuation")(FREE, X)
@@ -76,7 +76,7 @@ def diff(e: Expression, mode: Value = "taped") -> Expression:
 
 
 def push(e: MapExpression, mode: object = "forward") -> MapExpression:
-    """Return the derivative of a map along a direction, by a forward mode: of 2n variables, with m results.
+    """Return the derivative of a map along a direction, by a forward mode; it has 2n variables and m results.
 
     >>> from effgrad.spec import Multinomial, free
     >>> push(lambda d, x, y: [d.mul(x, y)])(free(4), *Multinomial.variables(4))
@@ -96,7 +96,7 @@ def push(e: MapExpression, mode: object = "forward") -> MapExpression:
 
 
 def pull(e: MapExpression, n: int, mode: Value = "taped") -> MapExpression:
-    """Return the transposed derivative of a map of `n` variables, by a reverse mode: of n + m variables.
+    """Return the transposed derivative of a map of `n` variables, by a reverse mode; it has n + m variables.
 
     >>> from effgrad.spec import Multinomial, free
     >>> pull(lambda d, x, y: [d.mul(x, y), x], 2)(free(4), *Multinomial.variables(4))
@@ -117,7 +117,7 @@ def pull(e: MapExpression, n: int, mode: Value = "taped") -> MapExpression:
 
 
 def _wrapped(dictionary: Numbers, xs: Sequence[object]) -> tuple[Numbers, list[Value]]:
-    """Return a dictionary of Python's operators, and the numbers that go with it."""
+    """Return a dictionary of Python's operators, and the numbers, wrapped for these operators if necessary."""
     if dictionary.add is operator.add and dictionary.mul is operator.mul:
         return dictionary, list(xs)
     zero, one, *numbers = [Number(dictionary, x) for x in itertools.chain((dictionary.zero, dictionary.one), xs)]
@@ -125,7 +125,7 @@ def _wrapped(dictionary: Numbers, xs: Sequence[object]) -> tuple[Numbers, list[V
 
 
 def _unwrapped(dictionary: Numbers, inner: Numbers, values: Sequence[object]) -> list[Value]:
-    """Return numbers of the inner dictionary as those of the dictionary that it was made from."""
+    """Return cotangents or tangents of the inner dictionary as numbers of the dictionary that it was made from."""
     dense = [inner.zero if value is None else cotangents.dense(value) for value in values]
     return dense if inner is dictionary else [value.value for value in dense]
 
@@ -135,10 +135,10 @@ def _handler(mode: object) -> Value:
 
 
 def stack(e: Expression) -> Expression:
-    """The derivative by a reverse mode with a stack, which uses nothing of the library: the modes' reference.
+    """Return the derivative by a reverse mode with an explicit stack, which is the reference for the library's modes.
 
-    A vertex has a value, and the pending derivative of the result with respect to it. De Vilhena and Pottier 2023,
-    figure 5. Products keep the order of their factors.
+    It uses nothing of the library's modes. A vertex has a value, and the pending derivative of the result with respect
+    to it. De Vilhena and Pottier 2023, figure 5. Products keep the order of their factors.
     """
 
     def derivative(dictionary: Dictionary[Value], x: Value) -> Value:
@@ -171,7 +171,7 @@ def stack(e: Expression) -> Expression:
 
 
 class _Recorded(Handler[Checkpoint]):
-    """A checkpoint inside is recorded like the rest: run again for a mode outside, it would be on the stack twice."""
+    """A handler that records a checkpoint like the rest; if an outer mode reran it, it would be on the stack twice."""
 
     def run(self, thunk: Callable[[], Value]) -> Value:
         return thunk()
@@ -184,7 +184,7 @@ class _Vertex:
         self.value, self.pending = value, pending
 
 
-# The modes that need no more of their numbers than a semiring has. (Taylor series divide by the order.)
+# The modes that need only the operations of a semiring. Taylor mode is not one of them, since it divides by the order.
 MODES: dict[str, Value] = {
     "forward": Forward,
     "second_order": SecondOrder,

@@ -1,10 +1,10 @@
 """Expressions in tagless-final style, and the mathematical expressions that they denote.
 
-An expression is a function of a dictionary (zero, one, add, mul) and a value. It computes with whatever numbers it is
-given and cannot look into them; how it computes (loops, branches, state) is its own business. De Vilhena and Pottier
-2023, section 1, figures 1 to 3.
+An expression is a function of a dictionary (zero, one, add, mul) and a value. It computes with the numbers that it is
+given and cannot inspect them. It may use loops, branches and state. De Vilhena and Pottier 2023, section 1, figures 1
+to 3.
 
-What an expression denotes is an element of the free semiring on one generator X: a polynomial with natural
+An expression denotes an element of the free semiring on one generator X, which is a polynomial with natural
 coefficients, section 6.
 """
 
@@ -19,7 +19,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Dictionary(Generic[V]):
-    """The operations of a semiring on some kind of numbers."""
+    """The operations of a semiring on numbers of one type."""
 
     zero: V
     one: V
@@ -31,21 +31,21 @@ Numbers = Dictionary[Any]
 
 
 class Expression(Protocol):
-    """An expression of one variable: polymorphic in the kind of numbers, and in the effects of their operations."""
+    """An expression of one variable, polymorphic in the type of numbers and in the effects of their operations."""
 
     def __call__(self, dictionary: Dictionary[V], x: V, /) -> V: ...
 
 
 class MapExpression(Protocol):
-    """An expression of n variables, polymorphic in the kind of numbers, with a list of results."""
+    """An expression of n variables with a list of results, polymorphic in the type of numbers."""
 
     def __call__(self, dictionary: Numbers, /, *xs: Value) -> list[Value]: ...
 
 
 class Polynomial:
-    """An element of the free semiring: natural coefficients by exponent, without the zeros.
+    """An element of the free semiring, as a table of its natural coefficients, except zeros, by exponent.
 
-    Called with a dictionary and a value it is evaluated there, so a polynomial is an expression too.
+    A polynomial can be called with a dictionary and a value to evaluate it, so it is an expression too.
 
     >>> (X + 1) ** 2, ((X + 1) ** 2).derivative()
     (X^2 + 2 X + 1, 2 X + 2)
@@ -107,9 +107,9 @@ FREE: Dictionary[Polynomial] = Dictionary(Polynomial({}), Polynomial({0: 1}), Po
 
 
 def monomial(k: int) -> Expression:
-    """The expression x^k, by squaring in a loop over mutable variables.
+    """Return the expression x^k, computed by squaring in a loop over mutable variables.
 
-    De Vilhena and Pottier 2023, figure 3: nothing of how it computes is visible to a derivative.
+    A derivative sees none of the loop and the variables. De Vilhena and Pottier 2023, figure 3.
 
     >>> monomial(5)(FREE, X)
     X^5
@@ -127,7 +127,7 @@ def monomial(k: int) -> Expression:
 
 
 def natural(dictionary: Dictionary[V], n: int) -> V:
-    """The number n of a semiring: 1 + 1 + ... + 1, by doubling."""
+    """Return the number n of a semiring, 1 + 1 + ... + 1, computed by doubling."""
     total, power = dictionary.zero, dictionary.one
     while n:
         if n % 2:
@@ -137,7 +137,7 @@ def natural(dictionary: Dictionary[V], n: int) -> V:
 
 
 def opaque(e: Expression) -> Expression:
-    """The same expression, given the operations as functions that say nothing of the numbers behind them."""
+    """Return the same expression, which now gets operations that do not show which dictionary is behind them."""
 
     def expression(dictionary: Dictionary[V], x: V) -> V:
         def add(a: V, b: V) -> V:

@@ -1,6 +1,7 @@
-"""The ghost of a derivative: the list of the operations performed so far, by which `contracts` checks a mode.
+"""The ghost state of a derivative, a list of the operations performed so far, by which `contracts` checks a mode.
 
-The context K of the proof of de Vilhena and Pottier 2023: each operation is bound to the name of its result.
+It is the context K in the proof of de Vilhena and Pottier 2023, in which each operation is bound to the name of its
+result.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ class ContractBroken(EffgradError, AssertionError):
 
 
 class Binding:
-    """One operation of the context K, with the numbers that it was given and gave."""
+    """One operation of the context K, with its arguments and its value as numbers."""
 
     def __init__(
         self, place: int, primitive: Primitive, params: Params, primals: list[Value], sources: list[Value]
@@ -36,7 +37,10 @@ class Binding:
 
 
 class Ghost:
-    """The context K of one activation, and the derivatives of K2[y] with respect to the values of K1."""
+    """The context K of one activation, and the derivatives of K2[y] with respect to the values of K1.
+
+    In a reverse pass K is K1; K2, where the operations of K1 are pending and those of K2 have been processed.
+    """
 
     def __init__(self) -> None:
         self.bindings: dict[Value, Binding] = {}
@@ -47,13 +51,13 @@ class Ghost:
         self.begin()
 
     def begin(self) -> None:
-        """A reverse pass begins: K2 is empty."""
+        """Begin a reverse pass, with an empty K2."""
         self.derivatives: dict[Value, Value] = {}
         self.processed: set[Value] = set()
         self.step: Value = None
 
     def bind(self, primitive: Any, args: Value, params: Any, shadows: list[Value], result: Value) -> None:
-        """K becomes K; let u = primitive(args)."""
+        """Extend K by `let u = primitive(args)`."""
         sources = [None if shadow is None else name(shadow) for shadow in shadows]
         for arg, shadow, source in zip(args, shadows, sources, strict=True):
             if source is not None and source not in self.values:  # an input, or the result of a checkpoint
@@ -69,12 +73,12 @@ class Ghost:
         self.made += 1
 
     def send(self, u: Value, cotangent: Cotangent) -> None:
-        """A share of the derivative with respect to u."""
+        """Add a share to the derivative with respect to u."""
         if cotangent is not None:
             self.derivatives[u] = cotangents.add(self.derivatives.get(u), _copied(cotangent))
 
     def begin_step(self, u: object, cotangent: object) -> None:
-        """The last operation of K1 is about to become the first of K2."""
+        """Check that u is the last operation of K1, and make it the first of K2."""
         binding = self.bindings.get(u)
         if binding is None:  # an input, or the result of a checkpoint
             return
@@ -97,7 +101,7 @@ class Ghost:
                 self.send(source, binding.primitive.pull(*args, **binding.params))
 
     def end_step(self, read: Callable[[Value], Value]) -> None:
-        """It has: the cotangents that wait at its arguments are the new derivatives."""
+        """Check that the cotangents that wait at the operation's arguments are the new derivatives."""
         if self.step is None:
             return
         binding, self.step = self.bindings[self.step], None
@@ -107,20 +111,20 @@ class Ghost:
                 check_same(what, self.derivatives.get(source), read(source))
 
     def rerun(self, before: list[object], again: list[object]) -> None:
-        """The results of a checkpoint, recorded now: the derivatives go to their new names."""
+        """Move the derivatives of a checkpoint's results to the names that they have got in its rerun."""
         for old, new in zip(before, again, strict=True):
             if name(old) != name(new):
                 self.send(name(new), self.derivatives.pop(name(old), None))
 
     def forget(self, first: int) -> None:
-        """The record of a checkpoint is dropped: its names, from the first on, are free."""
+        """Drop the record of a checkpoint, whose names begin at `first`, so that these names can be reused."""
         for u in [u for u in self.values if type(u) is int and u >= first]:
             for table in (self.values, self.shadows, self.bindings, self.derivatives):
                 table.pop(u, None)
             self.processed.discard(u)
 
     def finish(self, variables: list[object], found: list[object]) -> None:
-        """K1 is empty: what waits at the variables is the derivative of the program."""
+        """Check at the end, when K1 is empty, that the cotangents of the variables are the program's derivative."""
         for u in self.derivatives:
             if u not in self.inputs:
                 what = self.bindings.get(u, "the checkpoint of a result, or what a result was made of,")
@@ -130,13 +134,13 @@ class Ghost:
 
 
 def name(shadow: Value) -> Value:
-    """The name of a value: a position on a tape, the name of a term, or the identity of a cell or backpropagator."""
+    """Return a value's name: its position on a tape, its term's name, or its cell's or backpropagator's identity."""
     shadow = getattr(shadow, "name", shadow)
     return shadow if type(shadow) is int else ("object", id(shadow))
 
 
 def as_number(value: Value) -> Value:
-    """A copy of a value as plain numbers."""
+    """Return a copy of a value as plain numbers."""
     return _copied(plain(value))
 
 
@@ -154,8 +158,8 @@ def _copied(value: Value) -> Value:
 def check_same(what: str, expected: Value, actual: Value) -> None:
     """Raise `ContractBroken` if two numbers, arrays or cotangents differ by more than rounding."""
     expected, actual = _settled(expected), _settled(actual)
-    if expected is None and actual is None or isinstance(expected, Tracer) or isinstance(actual, Tracer):  # or staged
-        return
+    if expected is None and actual is None or isinstance(expected, Tracer) or isinstance(actual, Tracer):
+        return  # staged values cannot be compared
     number = actual if expected is None else expected
     if isinstance(number, Number):
         agree = _value(expected, number) == _value(actual, number)

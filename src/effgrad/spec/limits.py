@@ -1,11 +1,10 @@
-"""Derivatives as limits of differences: the rule of any primitive, stated a second time without a rule.
+"""Derivatives as limits of differences, a check of any primitive's rule that shares nothing with the rule.
 
 Below a derivative, the handler `Stated` answers every operation with the definition of its value in mpmath, at many
-digits. So a mode and the rules run as they are, on numbers as exact as one likes, and what they compute is compared
-with the limit of (f(x + h u) - f(x - h u)) / 2 h. No derivative is stated anywhere: a wrong rule, a wrong mode and a
-wrong order of arguments all differ from the limit. Elementwise primitives have definitions here; primitives that sum,
-multiply and move elements have NumPy's own on exact numbers, so that their values are not stated twice but their
-transposes are held to the limit.
+digits. So a mode and the rules run unchanged, on numbers of any precision. Their results are compared with the limit of
+(f(x + h u) - f(x - h u)) / 2 h. No derivative is stated anywhere, so a wrong rule, a wrong mode and a wrong order of
+arguments all differ from the limit. Elementwise primitives have definitions here. Primitives that sum, multiply and
+move elements use NumPy's function on mpmath's numbers, so their values are not checked, but their transposes are.
 """
 
 import operator
@@ -29,10 +28,10 @@ try:
 except ImportError as error:
     raise ImportError("effgrad.spec.limits needs mpmath: pip install 'effgrad[spec]'") from error
 
-Real = Any  # mpmath's numbers have no types
+Real = Any  # mpmath has no type annotations
 Program = Callable[..., Any]
 
-# Primitives by name: the definition of the value, never of a derivative.
+# The definition of each primitive's value, by name. No derivative is defined here.
 DEFINITIONS: dict[str, Callable[..., Real]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
     "positive": operator.pos, "divide": lambda x, y: mpf(x) / y, "reciprocal": lambda x: 1 / mpf(x),
@@ -76,7 +75,7 @@ class Unstated(EffgradError, LookupError):
 
 
 class Stated(Evaluate):
-    """Evaluate by definitions: every operation is what `DEFINITIONS` says, on mpmath's numbers and arrays of them."""
+    """A handler that evaluates every operation by its definition in `DEFINITIONS`, on arrays of mpmath's numbers."""
 
     def perform(self, primitive: Any, args: Sequence[Value], params: Params) -> Operation:
         primals = [self.primal(a) for a in args]
@@ -97,27 +96,27 @@ def _elementwise(definition: Callable[..., Real], primals: Sequence[Value]) -> V
 
 
 def real(value: Value) -> Value:
-    """Return a number, or an array of them, as mpmath's."""
+    """Return a number, or an array of numbers, as mpmath's numbers."""
     return _reals(value)
 
 
-# As it is outside of derivatives.
+# NumPy's function, bound at import, outside all derivatives.
 _frompyfunc = np.frompyfunc
 _reals = np.frompyfunc(lambda x: x if isinstance(x, mpf) else mpf(float(x)), 1, 1)
 
 
 def values(f: Program, xs: Sequence[Value]) -> list[Value]:
-    """Return the results of a program, by definitions."""
+    """Return the results of a program evaluated by the definitions."""
     with Stated() as stated:
         results = f(*[stated.variable(x) for x in xs])
     return [real(plain(y)) for y in results]
 
 
 def difference(f: Program, xs: Sequence[object], us: Sequence[object], digits: int) -> list[Value]:
-    """Return the derivative of a program along a direction, as the limit of differences, to some digits.
+    """Return the derivative of a program along a direction as the limit of differences, to the given number of digits.
 
-    The quotient errs by h^2 times a third derivative, and by the last digit over h; `h` and the precision are such that
-    both are far below what is asked.
+    The quotient has an error of h^2 times a third derivative, and of the last digit over h. `h` and the precision are
+    chosen so that both are far below the requested accuracy.
     """
     with mp.workdps(4 * digits + 20):
         h = mpf(10) ** -(digits + 5)
@@ -126,17 +125,19 @@ def difference(f: Program, xs: Sequence[object], us: Sequence[object], digits: i
 
 
 def converges(f: Program, xs: Sequence[object], mode: object = "taped", digits: int = 14, seed: int = 0) -> Evidence:
-    """Check that a mode's derivatives of a program are limits of differences; the evidence, or a `Counterexample`.
+    """Check that a mode's derivatives of a program are limits of differences.
+
+    Return the evidence, or raise a `Counterexample`.
 
     Arguments:
         f: a program of n numbers or arrays that returns a list of m numbers or arrays.
-        xs: the point, floats or arrays of floats; f is smooth there.
+        xs: the point, as floats or arrays of floats; f has to be smooth there.
         mode: a forward or a reverse mode, by name.
         digits: to how many digits they should agree. Rules with constants that are floats, such as log(2), have 15.
-        seed: of the directions, which are random: n of them for a forward mode, m weights for a reverse one.
+        seed: the seed of the random directions in the n inputs, and for reverse modes also of weights of the m results.
 
-    Forward modes are compared along each direction. For reverse modes, the weights times the limit along a direction
-    have to be that direction times what the mode pulls back.
+    A forward mode is compared with the limit along each direction. For a reverse mode, the inner product of the weights
+    and the limit along a direction has to equal that of the direction and the cotangents that the mode pulls back.
 
     >>> import numpy as np
     >>> print(converges(lambda x, y: [np.sin(x) * y, np.hypot(x, y)], [0.3, 2.0], "continuation", digits=40))
@@ -166,7 +167,7 @@ def _as_map(f: Program) -> Function:
 
 
 def _random_like(value: object, rng: random.Random) -> Value:
-    """Return random numbers between -1 and 1, as many as there are."""
+    """Return random numbers between -1 and 1 in the shape of a value."""
     return _frompyfunc(lambda _: mpf(rng.uniform(-1, 1)), 1, 1)(value)
 
 
@@ -175,7 +176,7 @@ def _inner(first: Sequence[Value], second: Sequence[Value]) -> Real:
 
 
 def _run(derivative: Callable[..., list[Value]], numbers: Sequence[Value]) -> list[Value]:
-    """Run a derivative of a map over stated numbers."""
+    """Run a derivative of a map on mpmath's numbers under `Stated`."""
     with Stated() as stated:
         zero, one, *rest = [stated.variable(x) for x in (mpf(0), mpf(1), *numbers)]
         results = derivative(Dictionary(zero, one, operator.add, operator.mul), *rest)

@@ -1,10 +1,11 @@
-"""Expressions of several variables with several results, what they denote, and their derivatives as expressions.
+"""Maps, which are expressions of several variables with several results, what they denote, and their derivatives.
 
 A map e takes a dictionary and n values, and returns a list of m values. It denotes m polynomials in n variables. Its
-derivative is a linear map at each point, and denotes polynomials too, linear in variables of their own: `push(e)` has
-n more variables, the direction, and denotes the sum of dE_i/dX_j U_j for each result; `pull(e)` has m more, the
-weights, and denotes the sum of W_i dE_i/dX_j for each input. So all seeds, names and orders of arguments are checked.
-De Vilhena and Pottier 2023, statement 2.1, for R^n to R^m.
+derivative is a linear map at each point. So the derivative denotes polynomials too, which are linear in additional
+variables. `push(e)` has n additional variables U_j, the direction, and denotes the sum of dE_i/dX_j U_j for each
+result. `pull(e)` has m additional variables W_i, the weights, and denotes the sum of W_i dE_i/dX_j for each input.
+Comparing them checks all seeds, names and orders of arguments. De Vilhena and Pottier 2023, statement 2.1, for R^n to
+R^m.
 """
 
 import operator
@@ -26,7 +27,7 @@ from effgrad.vocabulary import Value
 
 
 class Multinomial:
-    """A polynomial in n variables: natural coefficients by the tuple of exponents, without the zeros.
+    """A polynomial in n variables, as a table of its natural coefficients, except zeros, by the tuple of exponents.
 
     >>> X, Y = Multinomial.variables(2)
     >>> (X * Y + 2 * X), (X * Y * Y).derivative(1)
@@ -71,7 +72,7 @@ class Multinomial:
         return Multinomial(lower)
 
     def widened(self, n: int) -> "Multinomial":
-        """Return the same polynomial in `n` variables, of which it has the first."""
+        """Return the same polynomial as one in `n` variables, in which it uses the first ones."""
         return Multinomial({k + (0,) * (n - len(k)): c for k, c in self.coefficients.items()})
 
     def __call__(self, dictionary: Dictionary[Value], *xs: Value) -> Value:
@@ -99,7 +100,7 @@ def _term(powers: tuple[int, ...], c: int) -> str:
 
 
 class PolynomialMap:
-    """Polynomials in `arity` variables: what a map denotes, and a map itself.
+    """A list of polynomials in `arity` variables, which is what a map denotes and is itself a map.
 
     >>> X, Y = Multinomial.variables(2)
     >>> PolynomialMap(2, [X * Y, X + Y]).pulled().parts
@@ -113,7 +114,7 @@ class PolynomialMap:
         return [part(dictionary, *xs) for part in self.parts]
 
     def pushed(self) -> "PolynomialMap":
-        """Return what `push` of a map that denotes this one should denote."""
+        """Return the polynomials that `push(e)` should denote if e denotes these."""
         n = self.arity
         variables = Multinomial.variables(2 * n)
         sums = [
@@ -123,7 +124,7 @@ class PolynomialMap:
         return PolynomialMap(2 * n, sums)
 
     def pulled(self) -> "PolynomialMap":
-        """Return what `pull` of a map that denotes this one should denote."""
+        """Return the polynomials that `pull(e, n)` should denote if e denotes these."""
         n, m = self.arity, len(self.parts)
         weights = Multinomial.variables(n + m)[n:]
         sums = [
@@ -155,14 +156,16 @@ def represents_map(
     semirings: Iterable[Semiring] = (INTEGERS, RATIONALS, BOOLEANS, TROPICAL),
     seed: int = 0,
 ) -> list[Evidence]:
-    """Check that a map denotes polynomials, as `represents` does for one; the evidence, or a `Counterexample`.
+    """Check that a map denotes the given polynomials, as `represents` does for an expression of one variable.
+
+    Return the evidence, or raise a `Counterexample`.
 
     Arguments:
         e: the map, a function of a dictionary and of as many values as the polynomials have variables.
-        polynomials: what it should denote, such as `denoted(f, n).pulled()` for `pull(f, n)`; or, of a high degree, a
-            map with an attribute `arity` that is known to be right.
-        semirings: in which to try it at points, beside the free one and a prime field; their products commute.
-        seed: of the random points.
+        polynomials: what the map should denote, such as `denoted(f, n).pulled()` for `pull(f, n)`. For a high degree it
+            may be a map with an attribute `arity` that is known to be right.
+        semirings: the commutative semirings in which to try the map at points, besides the free one and a prime field.
+        seed: the seed of the random points.
 
     >>> from effgrad.spec import pull
     >>> f = lambda d, x, y: [d.mul(x, y), d.add(x, x)]

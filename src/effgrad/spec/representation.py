@@ -1,13 +1,13 @@
-"""`represents(e, E)`: whether a runtime expression denotes a mathematical one.
+"""The check whether a runtime expression e denotes a mathematical expression E, `represents(e, E)`.
 
 De Vilhena and Pottier 2023, statement 2.2: for every semiring, every protocol of effects and every point, evaluating
-`e` gives the value of `E`, and performs the effects of the dictionary's operations and no others. Tried here
+`e` gives the value of `E`, and performs the effects of the dictionary's operations and no others. This is checked
 
-* in the free semiring, exactly: for an expression that is polymorphic this decides all semirings;
-* in a random prime field at random points, with a bound on the probability of a wrong answer (Schwartz 1980; Zippel
-  1979), which takes any degree;
+* in the free semiring, exactly, which for a polymorphic expression decides all semirings;
+* in a random prime field at random points, for any degree, with a bound on the probability of a wrong answer (Schwartz
+  1980; Zippel 1979);
 * in the semirings of a list, exactly at chosen points;
-* with operations that perform effects, answered by a handler outside.
+* with operations that perform effects, which a handler outside answers.
 """
 
 import math
@@ -24,7 +24,7 @@ from effgrad.vocabulary import Function, Value
 
 
 class Counterexample(EffgradError, AssertionError):
-    """An expression does not denote what it should: the semiring, the point, and both values."""
+    """An expression does not denote the expected polynomial; the error has the semiring, the point and both values."""
 
     code = "S1"
 
@@ -35,7 +35,7 @@ class Counterexample(EffgradError, AssertionError):
 
 @dataclass(frozen=True)
 class Evidence:
-    """One way in which an expression was found to denote a polynomial; `error`: how probably that is wrong."""
+    """One passed check that an expression denotes a polynomial; `error` bounds the probability of a wrong answer."""
 
     semiring: str
     points: int
@@ -47,10 +47,10 @@ class Evidence:
         return f"{self.semiring}: {many}, {kind}"
 
 
-# Dense polynomials beyond this degree take too long; the prime field takes over.
+# Polynomials of a higher degree take too long in the free semiring, and are checked in the prime field.
 EXACT_DEGREE = 400
 
-# The degree of what an expression computes, and the number of binary digits of its value at 1: bounds, from above.
+# Dictionaries that compute upper bounds of an expression's degree, and of the binary digits of its value at 1.
 DEGREE: Dictionary[Value] = Dictionary(-math.inf, 0, max, lambda a, b: a + b)
 DIGITS: Dictionary[int] = Dictionary(0, 1, lambda a, b: max(a, b) + 1, lambda a, b: a + b)
 
@@ -58,13 +58,13 @@ DIGITS: Dictionary[int] = Dictionary(0, 1, lambda a, b: max(a, b) + 1, lambda a,
 def represents(
     e: Expression, polynomial: Polynomial, semirings: Iterable[Semiring] = SEMIRINGS, seed: int = 0
 ) -> list[Evidence]:
-    """Check that an expression denotes a polynomial; the evidence, or a `Counterexample`.
+    """Check that an expression denotes a polynomial; return the evidence, or raise a `Counterexample`.
 
     Arguments:
         e: the expression, a function of a dictionary and a value.
-        polynomial: what it should denote, made of `X` and natural numbers.
-        semirings: in which to try it at points, beside the free one and a prime field.
-        seed: of the random points.
+        polynomial: the polynomial that it should denote, made of `X` and natural numbers.
+        semirings: the semirings in which to try it at points, besides the free one and a prime field.
+        seed: the seed of the random points.
 
     >>> from effgrad.spec import X, diff, monomial
     >>> for evidence in represents(diff(monomial(3)), 3 * X**2):  # doctest: +ELLIPSIS
@@ -102,9 +102,10 @@ def compare_in_prime_field(
 ) -> Evidence:
     """Compare values modulo a random prime p of b bits, at a random point of `arity` numbers.
 
-    A difference of the two that is not zero stays hidden if p divides all its coefficients, each of at most `digits`
-    binary digits and so with at most digits/(b-1) such divisors among more than 2^(b-2)/b primes; if the point is one
-    of its at most `degree` zeros; or if p, the first of about `bits` candidates to pass the test, is not a prime.
+    A nonzero difference of the two stays hidden in three cases. First, p may divide all its coefficients. Each has at
+    most `digits` binary digits, and so at most digits/(b-1) such divisors among more than 2^(b-2)/b primes. Second, the
+    point may be one of its at most `degree` zeros. Third, p, the first of about b candidates to pass the primality
+    test, may not be a prime.
     """
     bits = max(128, degree.bit_length() + 64, digits.bit_length() + 64)
     p = _random_prime(bits, rng)
@@ -127,7 +128,7 @@ def _random_prime(bits: int, rng: random.Random) -> int:
 
 
 def _passes(n: int, base: int) -> bool:
-    """One round of the test of Miller and Rabin: a composite number passes with probability 1/4 at most."""
+    """Return whether a number passes one Miller-Rabin round, as a composite does with probability at most 1/4."""
     odd = n - 1
     twos = (odd & -odd).bit_length() - 1
     odd >>= twos
@@ -136,21 +137,21 @@ def _passes(n: int, base: int) -> bool:
 
 
 class Arithmetic(Effect):
-    """The effect of a dictionary whose operations ask a handler what they mean."""
+    """The effect of a dictionary whose operations are performed and answered by a handler."""
 
     @operation
     def add(self, a: Value, b: Value) -> Value:
-        """The sum."""
+        """Return the sum."""
 
     @operation
     def mul(self, a: object, b: object) -> Value:
-        """The product."""
+        """Return the product."""
 
 
 class Outside(Handler[Arithmetic]):
-    """Answers the operations of a dictionary, and keeps a list of all effects that come out of an expression."""
+    """A handler that answers the operations of a dictionary, and lists all effects that come out of an expression."""
 
-    # Takes every effect that nothing inside handles, whatever its name.
+    # The handler takes every effect that no handler inside takes, whatever its name.
     catches_all = True
 
     def __init__(self, dictionary: Dictionary[Value]) -> None:
@@ -172,7 +173,7 @@ class Outside(Handler[Arithmetic]):
 
 
 def compare_effects(e: Function, polynomial: Function, arity: int, rng: random.Random) -> Evidence:
-    """The operations perform effects: those, and only those, come out, untouched and in order."""
+    """Check an expression whose operations perform effects: exactly these effects come out, unchanged and in order."""
     performed: list[tuple[str, Value]] = []
 
     def performing(operation: str, perform: Value) -> Value:
@@ -182,7 +183,7 @@ def compare_effects(e: Function, polynomial: Function, arity: int, rng: random.R
 
         return asked
 
-    p = 2**61 - 1  # integers of any degree would grow
+    p = 2**61 - 1  # a modulus, since the integers would grow with the degree
     dictionary: Dictionary[int] = Dictionary(0, 1, lambda a, b: (a + b) % p, lambda a, b: a * b % p)
     inside = Dictionary(0, 1, performing("add", Arithmetic.add), performing("mul", Arithmetic.mul))
     xs = [rng.randrange(p) for _ in range(arity)]

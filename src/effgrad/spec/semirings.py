@@ -1,8 +1,8 @@
-"""The semirings that `represents` tries an expression in.
+"""The semirings in which `represents` tries an expression.
 
-A semiring is a dictionary, a choice of points, and what it means that two numbers are equal. The free semiring is the
-one that decides: an expression that is polymorphic does in every semiring what it does there. The others are there
-because a Python function need not be polymorphic: it can ask for a type, or whether a number is zero.
+A semiring consists of a dictionary, a choice of points, and a check whether a value is right. The free semiring alone
+decides for a polymorphic expression, which computes the same in every semiring. The other semirings are tried because a
+Python function need not be polymorphic: it can inspect a type, or test whether a number is zero.
 """
 
 import math
@@ -18,10 +18,11 @@ from effgrad.vocabulary import Shape, Value
 
 @dataclass(frozen=True)
 class Semiring:
-    """A semiring to try an expression in.
+    """A semiring in which to try an expression.
 
-    `check(e, x, expected, actual)` says whether a value of `e` at `x` is right, where `expected` is the polynomial
-    evaluated with the same dictionary; equality, unless the numbers are only nearly a semiring.
+    `check(e, p, x, expected, actual)` says whether the value `actual` of `e` at `x` is right, where `expected` is the
+    value of the polynomial `p` with the same dictionary. It tests equality, unless the numbers are only nearly a
+    semiring.
     """
 
     name: str
@@ -64,26 +65,29 @@ class Interval:
 
 
 def interval(low: float, high: float) -> Interval:
-    """An interval of rational numbers."""
+    """Return an interval of rational numbers."""
     return Interval(Fraction(low), Fraction(high))
 
 
 def _encloses(e: Expression, p: Polynomial, x: Interval, expected: object, actual: Interval) -> bool:
-    """Interval arithmetic distributes only one way, so what holds is inclusion: of every value in the interval."""
+    """Return whether an interval contains p's values at points of x, as interval arithmetic is only subdistributive."""
     inside = [x.low + (x.high - x.low) * Fraction(i, 4) for i in range(5)]
     return all(p(RATIONALS.dictionary, point) in actual for point in inside)
 
 
-# How many roundings a result of non-negative floats went through, at most: one for each operation on the way.
+# Computes an upper bound of the number of roundings in a result of non-negative floats, one for each operation.
 _ROUNDINGS: Dictionary[int] = Dictionary(0, 0, lambda a, b: max(a, b) + 1, lambda a, b: a + b + 1)
 
 
 def _rounded(e: Expression, p: Polynomial, x: float, expected: object, actual: float) -> bool:
-    """Float arithmetic is no semiring: what holds is the exact value to within its roundings (none cancels here)."""
+    """Return whether a float is the exact value up to its roundings, as float arithmetic is not a semiring.
+
+    The numbers are non-negative, so nothing cancels.
+    """
     exact = p(RATIONALS.dictionary, Fraction(x))
     error = e(_ROUNDINGS, 0) * Fraction(1, 2**53)
     if error >= 1 or exact > Fraction(2) ** 1000 or (exact and exact < Fraction(1, 2**1000)):
-        return True  # nothing is promised: too long, or out of the range of floats
+        return True  # there is no bound: the computation is too long, or leaves the range of floats
     return math.isfinite(actual) and abs(Fraction(actual) - exact) <= exact * error / (1 - error)
 
 
