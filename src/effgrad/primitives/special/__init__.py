@@ -1,1 +1,1 @@
-"""Special functions (`scipy.special`), a module for each family."""
+"""Special functions (`scipy.special`), with a module for each family."""

@@ -1,10 +1,12 @@
-"""Special functions that solve differential equations: Bessel, Airy, Kelvin, Struve, Mathieu, parabolic cylinder and
-spheroidal wave functions, and integrals of theirs; and the associated Legendre functions.
+"""Special functions that solve differential equations.
 
-Chapters 9 to 12, 14, 28 and 30 of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov). Orders
-and parameters are constants (`unknown`), but for the order of `kv` and `kve`. A function that SciPy gives together
-with its derivative has the second one from its equation. Functions scaled by exp(-abs(x)) have a kink at 0, where that
-factor counts as flat.
+They are Bessel, Airy, Kelvin, Struve, Mathieu, parabolic cylinder and spheroidal wave functions, integrals of these,
+and the associated Legendre functions. Chapters 9 to 12, 14, 28 and 30 of the NIST Digital Library of Mathematical
+Functions (https://dlmf.nist.gov).
+
+Partials in orders and parameters are `unknown`, except in the order of `kv` and `kve`. If SciPy gives a function
+together with its derivative, the second derivative follows from the differential equation. Functions scaled by
+exp(-abs(x)) have a kink at 0, where this factor counts as flat.
 """
 
 from typing import Any
@@ -28,7 +30,7 @@ from effgrad.vocabulary import Function, Tangent, Value
 
 
 def _bessel(function: Function, below: int, above: int, scale: complex = 0.0) -> Function:
-    """The partial of f(v, x) exp(scale x), where f' is half of `below` f(v - 1) and `above` f(v + 1)."""
+    """Return the partial of f(v, x) exp(scale x), where f' is (`below` f(v - 1) + `above` f(v + 1)) / 2."""
 
     def partial(y: Value, v: Value, x: Value) -> Value:
         slope = (below * function(v - 1, x) + above * function(v + 1, x)) / 2
@@ -38,7 +40,7 @@ def _bessel(function: Function, below: int, above: int, scale: complex = 0.0) ->
 
 
 def _whole(partial: Function) -> Function:
-    """The partial of a function that takes its order as a whole number, cut off after the point."""
+    """Return the partial of a function that truncates its order to an integer."""
     return lambda y, n, x: partial(y, np.trunc(plain(n)), x)
 
 
@@ -78,7 +80,7 @@ enter({
     sp.modstruve: (
         unknown, lambda y, v, x: (sp.modstruve(v - 1, x) + sp.modstruve(v + 1, x) + _struve_term(v, x)) / 2
     ),
-    # an integral of z**power J(order, 2 a z) over z in (0, 1)
+    # This is the integral of z**power J(order, 2 a z) over z in (0, 1).
     sp.besselpoly: (
         lambda y, a, power, order: (
             sp.besselpoly(a, power + 1, order - 1) - sp.besselpoly(a, power + 1, order + 1)
@@ -96,7 +98,10 @@ enter({
 
 
 def _spherical(function: Function, below: int, above: int) -> Primitive:
-    """The primitive of a spherical Bessel function: its derivative from its neighbours, regular at 0."""
+    """Return the primitive of a spherical Bessel function.
+
+    Its derivative is computed from the functions of neighbouring orders, and is regular at 0.
+    """
 
     def partial(y: Value, n: Value, x: Value) -> Value:
         lower, upper = primitive(order_below(n), x), primitive(n + 1, x)
@@ -114,14 +119,14 @@ spherical_kn = _spherical(sp.spherical_kn, -1, -1)
 
 def _of_spherical(function: Function, primitive: Primitive) -> Function:
     def rule(n: Value, z: Value, derivative: bool = False) -> Value:
-        n = np.trunc(plain(n))  # as SciPy takes an order
+        n = np.trunc(plain(n))  # SciPy truncates the order too
         return primitive.partials[1](None, n, z) if derivative else primitive(n, z)
 
     return as_computed(function, rule)
 
 
 def _riccati(spherical: Primitive) -> Function:
-    """x f(k, x) for k up to n, and its derivatives."""
+    """Return a rule that gives x f(k, x) for k up to n, and its derivatives."""
 
     def rule(n: int, x: Value) -> tuple[Value, Value]:
         orders = np.arange(n + 1)
@@ -131,13 +136,14 @@ def _riccati(spherical: Primitive) -> Function:
     return rule
 
 
-# Integrals of Bessel functions: the difference from 1 loses its digits near 0, and a series has them.
+# Integrals of Bessel functions. The difference from 1 in their derivatives loses its digits near 0, where a series is
+# used.
 
 _COEFFICIENTS = np.cumprod([0.25, *(0.25 / (k * k) for k in range(2, 12))]).tolist()
 
 
 def _rest_over(function: Function, sign: int) -> Function:
-    """`sign` (f(x) - 1) / x for the Bessel functions of order 0."""
+    """Return a partial that is `sign` (f(x) - 1) / x, for a Bessel function f of order 0."""
 
     def series(x: Value) -> Value:
         z, total = sign * x * x, _COEFFICIENTS[-1]
@@ -150,12 +156,12 @@ def _rest_over(function: Function, sign: int) -> Function:
     )  # fmt: skip
 
 
-# Left of 0 the imaginary part of SciPy's integral is made of its real part, and not of its own.
+# Some versions of SciPy compute the imaginary part of the integral left of 0 from its real part, which is wrong.
 REFLECTS_REAL = abs(np.imag(scipy.special.modfresnelp(-1.0)[0]) - 0.9369253701) > 1e-6
 
 
 def _modfresnel(sign: int) -> tuple[Value, Value]:
-    """The Fresnel integral from x to infinity, and a multiple of it, which is erfcx on a diagonal."""
+    """Return the partials of the Fresnel integral from x to infinity, and of a multiple that is erfcx on a diagonal."""
     turn = np.exp(-0.25j * np.pi * sign).item()
 
     def slope(x: Value) -> Value:
@@ -186,7 +192,10 @@ enter_parts({
 
 
 def _root(x: Value) -> Value:
-    """The derivative of 2/3 x**1.5, by which `airye` scales; its functions of growing size are not scaled left of 0."""
+    """Return the derivative of 2/3 x**1.5, by whose exponential `airye` scales.
+
+    For a real x left of 0 it is 0, since the growing functions are not scaled there.
+    """
     if is_complex(x):
         return np.sqrt(x)
     positive = plain(x) > 0
@@ -232,11 +241,15 @@ enter_parts({
 })  # fmt: skip
 
 
-# Functions given with their derivatives.
+# Functions that SciPy gives together with their derivatives.
 
 
 def _solution(function: Any, second: Function, step: float = 1.0) -> Value:
-    """The parts of a pair of a function of its last argument, in `step`s, and its derivative."""
+    """Return the partials of a pair of a function and its derivative.
+
+    SciPy's derivative is with respect to `step` times the last argument, which turns degrees into radians. `second`
+    gives the second derivative.
+    """
     constants = (unknown,) * (function.nin - 1)
     return (
         (*constants, lambda y, *args: step * function(*args)[1]),
@@ -259,7 +272,10 @@ def _modified_mathieu(function: Function, characteristic: Value) -> Value:
 
 
 def _spheroidal(function: Function, value: Value) -> Value:
-    """Section 30.2; an oblate radial function is the prolate one of an imaginary argument and an imaginary c."""
+    """Return the partials of a spheroidal wave function by the differential equation of section 30.2.
+
+    An oblate radial function is the prolate radial function of an imaginary argument and an imaginary c.
+    """
     oblate, angular = function.__name__.startswith("obl"), "ang" in function.__name__
     sign = 1 if oblate and not angular else -1
 
@@ -275,7 +291,7 @@ def _spheroidal(function: Function, value: Value) -> Value:
 
 SPHEROIDAL = [
     (getattr(sp, f"{kind}_{form}{tail}"), getattr(sp, f"{kind}_cv"))
-    # not obl_rad2: SciPy's slope is not that of its values
+    # obl_rad2 is left out, because the slope that SciPy gives is not the slope of its values.
     for kind, forms in (("pro", ("ang1", "rad1", "rad2")), ("obl", ("ang1", "rad1")))
     for form in forms for tail in ("", "_cv")
 ]  # fmt: skip
@@ -293,7 +309,7 @@ enter_parts({
 })  # fmt: skip
 
 
-# Legendre functions: chapter 14; on the sphere by their ladder operators, which are regular at the poles.
+# Legendre functions, chapter 14. On the sphere their derivatives use ladder operators, which are regular at the poles.
 
 
 def _legendre_slope(y: Value, m: Value, v: Value, x: Value) -> Value:
@@ -314,7 +330,7 @@ def _polar_slope(y: Value, n: Value, m: Value, theta: Value) -> Value:
         inside = np.abs(m) <= n
         return np.sqrt(np.where(inside, size, 0.0)) * polar(n, np.where(inside, m, 0), theta)
 
-    # On the other side of a pole SciPy's values are those of the same distance from it.
+    # On the other side of a pole, SciPy gives the values for the same distance from the pole.
     side = np.where(np.sin(plain(theta)) < 0, -0.5, 0.5)
     return side * (ladder((n - m) * (n + m + 1), m + 1) - ladder((n + m) * (n - m + 1), m - 1))
 
@@ -344,7 +360,7 @@ def _sph_harm_y_all(n: int, m: int, theta: Value, phi: Value, *, diff_n: int = 0
 
 
 def _legendre_p(n: Value, z: Value, *, diff_n: int = 0) -> Value:
-    """The Legendre polynomial and its first derivatives, which are Gegenbauer polynomials."""
+    """Return the Legendre polynomial and its first `diff_n` derivatives, which are Gegenbauer polynomials."""
     rows, factor = [], 1.0
     for k in range(diff_n + 1):
         rows.append(factor * np.where(n < k, 0.0, sp.eval_gegenbauer(np.where(n < k, 0, n - k), k + 0.5, z)))
@@ -369,7 +385,7 @@ RULES: dict[str, Value] = {
     "legendre_p": _legendre_p,
     "legendre_p_all": _legendre_p_all,
 }
-# Some came with SciPy 1.15.
+# Some of the functions came with SciPy 1.15.
 RULES = {
     name: as_computed(getattr(scipy.special, name), rule) if "_p" in name else rule
     for name, rule in RULES.items() if hasattr(scipy.special, name)

@@ -1,4 +1,4 @@
-"""Functions of `scipy.special` that are no ufuncs: rows that the reader of programs looks up by name."""
+"""Functions of `scipy.special` that are not ufuncs, whose rules are found by name when a program is rewritten."""
 
 import math
 
@@ -16,7 +16,7 @@ from effgrad.vocabulary import Axis, Option, Value
 
 hurwitz: Primitive = special(sp.zeta, unknown, lambda y, x, q: -x * hurwitz(x + 1, q), name="zeta")
 
-# The Bernoulli numbers B(2 k) over the factorials of 2 k.
+# The Bernoulli numbers B(2 k) divided by the factorials of 2 k.
 _BERNOULLI = [b / math.factorial(2 * k) for k, b in enumerate(scipy.special.bernoulli(24)[::2]) if k]
 
 
@@ -30,7 +30,7 @@ def _zeta(x: Value, q: Value = None, out: Option = None) -> Value:
 
 
 def _riemann(x: Value, first: int) -> Value:
-    """The sum of k**-x from `first` on, 1 or 2."""
+    """Return the sum of k**-x over k from `first` (1 or 2) on."""
 
     def reflected(x: Value) -> Value:
         whole = 2 * (2 * np.pi) ** (x - 1) * np.sin(np.pi / 2 * x) * sp.gamma(1 - x) * _summed_zeta(1 - x, 1)
@@ -40,7 +40,10 @@ def _riemann(x: Value, first: int) -> Value:
 
 
 def _summed_zeta(x: Value, q: Value) -> Value:
-    """The sum over k of (q + k)**-x by the formula of Euler and Maclaurin, section 25.11 there, in x as well."""
+    """Return the sum over k of (q + k)**-x by the Euler-Maclaurin formula, which can be differentiated in x as well.
+
+    NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov), section 25.11.
+    """
     terms = 12
     last = q + terms
     total, power = last ** (1 - x) / (x - 1) + last**-x / 2, x * last ** (-x - 1)

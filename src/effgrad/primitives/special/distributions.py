@@ -1,11 +1,11 @@
 """Distribution functions of statistics in `scipy.special`, their complements and their inverses.
 
-The derivative of a distribution function is its density, and that of an inverse one over it; in a noncentrality, the
-difference of the functions with two more degrees of freedom; in shapes and degrees of freedom, that of
-`effgrad.primitives.special.parameters`. An inverse in one of its arguments has the quotients of these, by implicit
-differentiation.
-Degrees of freedom of noncentral distributions and counts are `unknown`. Johnson, Kotz and Balakrishnan, Continuous
-univariate distributions, volume 2 (1995), chapters 29 and 30.
+The derivative of a distribution function is its density, and the derivative of an inverse is one over the density. The
+derivative in a noncentrality is a difference of two functions, one of which has two more degrees of freedom. The
+derivatives in shapes and degrees of freedom come from `effgrad.primitives.special.parameters`. The partials of an
+inverse are quotients of these derivatives, by implicit differentiation. The partials in the degrees of freedom of
+noncentral distributions, and in counts, are `unknown`. Johnson, Kotz and Balakrishnan, Continuous univariate
+distributions, volume 2 (1995), chapters 29 and 30.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def _student_density(v: Value, x: Value) -> Value:
 
 
 def _f_density(m: Value, n: Value, x: Value) -> Value:
-    # Of m x / (m x + n), which has a beta distribution.
+    # m x / (m x + n) has a beta distribution.
     total = m * x + n
     return beta_density(m / 2, n / 2, m * x / total, n / total) * m * n / total**2
 
@@ -39,7 +39,7 @@ def _poisson_mass(k: Value, m: Value) -> Value:
 
 
 def _binomial(k: Value, n: Value, p: Value) -> Value:
-    # 1 - bdtr(k, n, p) is betainc(k + 1, n - k, p), with whole numbers of trials
+    # 1 - bdtr(k, n, p) is betainc(k + 1, n - k, p), with integer numbers of successes and trials.
     k, n = np.floor(plain(k)), np.trunc(plain(n))
     return np.where(k < 0, 0.0, beta_density(np.maximum(k, 0.0) + 1, n - k, p))
 
@@ -66,7 +66,7 @@ def _ncf_noncentrality(m: Value, n: Value, nc: Value, x: Value) -> Value:
 
 
 def _kolmogorov_slope(x: Value) -> Value:
-    """The derivative of the sum of 2 (-1)**(k-1) exp(-2 k² x²), and near 0 of its theta transform."""
+    """Return the derivative of the sum of 2 (-1)**(k-1) exp(-2 k² x²), near 0 by its theta transform."""
 
     def near_0(x: Value) -> Value:
         z = np.pi**2 / (8 * x * x)
@@ -75,12 +75,12 @@ def _kolmogorov_slope(x: Value) -> Value:
     def far(x: Value) -> Value:
         return 8 * x * sum((-1) ** k * k * k * np.exp(-2 * k * k * x * x) for k in range(1, 7))
 
-    x = np.where(plain(x) < 0.03, 0.03, x)  # where it is 0, to the last digit
+    x = np.where(plain(x) < 0.03, 0.03, x)  # up to 0.03 the derivative is 0 to the last digit
     return piecewise(plain(x) < 1, x, 0.5, near_0, 2.0, far)
 
 
 def _in_support(slope: Function, y: Value) -> Value:
-    """A slope of a distribution function by its value; 0 where this is 0 or 1."""
+    """Return the slope of a distribution function from the function's value `y`; it is 0 where `y` is 0 or 1."""
     inside = (y > 0) & (y < 1)
     return np.where(inside, slope(np.where(inside, y, 0.5)), 0.0)
 
@@ -89,7 +89,7 @@ def _tukey_density(y: Value, shape: Value) -> Value:
     return 1 / (y ** (shape - 1) + (1 - y) ** (shape - 1))
 
 
-# The partials of each distribution function, in its arguments.
+# The partials of each distribution function, as functions of its arguments.
 GAMMA = gamma_shape, gamma_density
 GAMMA_OF_RATE = (
     lambda a, b, x: x * gamma_density(b, a * x),
@@ -102,7 +102,8 @@ STUDENT = student_degrees, _student_density
 F = (lambda m, n, x: f_degrees(m, n, x)[0], lambda m, n, x: f_degrees(m, n, x)[1], _f_density)
 NONCENTRAL_CHI2 = (noncentral_chi2_density, unknown, lambda x, v, nc: -noncentral_chi2_density(x, v + 2, nc))
 NONCENTRAL_F = unknown, unknown, _ncf_noncentrality, _ncf_density
-# Of counts: in whole numbers, and as those inverses see it that look for a count.
+# The partials of distributions of counts: first for integer counts, then (`..._COUNT`) for real ones, which the
+# inverses that search for a count need.
 POISSON = (unknown, lambda k, m: -_poisson_mass(k, m))
 BINOMIAL = (unknown, unknown, lambda k, n, p: -_binomial(k, n, p))
 NEGATIVE_BINOMIAL = (unknown, unknown, _negative_binomial)
@@ -128,7 +129,7 @@ def _of_arguments(slope: Tangent) -> Function:
 
 
 def _falling(slopes: Value) -> tuple[Value, ...]:
-    """The partials of the complement of a distribution function."""
+    """Return the partials of the complement of a distribution function."""
     return tuple(slope if slope is unknown else _negative(slope) for slope in slopes)
 
 
@@ -137,9 +138,9 @@ def _negative(slope: Tangent) -> Function:
 
 
 def _inverse(partials: Value, place: int, last: float = np.inf) -> tuple[Value, ...]:
-    """The partials of the inverse in one argument, which has the function's value in that place.
+    """Return the partials of the inverse in the argument at `place`, where it takes the function's value instead.
 
-    Where a distribution begins, at 0, and where it ends does not depend on its shape.
+    The ends of a distribution, 0 and `last`, do not depend on its shape, so other partials are 0 there.
     """
 
     def rule(index: int) -> Value:
@@ -157,7 +158,7 @@ def _inverse(partials: Value, place: int, last: float = np.inf) -> tuple[Value, 
 
 
 def _searched(partials: tuple[Partial, ...], least: float = 1e-300, most: float = 1e100) -> tuple[Value, ...]:
-    """The partials of an inverse that SciPy searches for between two numbers: where it ends at one, it is constant."""
+    """Return the partials of an inverse that SciPy searches for between two bounds; at a bound they are 0."""
 
     def between(partial: Value) -> Function:
         return lambda y, *args: np.where((plain(y) <= least) | (plain(y) >= most), 0.0, partial(y, *args))
@@ -166,8 +167,9 @@ def _searched(partials: tuple[Partial, ...], least: float = 1e-300, most: float 
 
 
 def _no_fewer_than_successes(partials: tuple[Partial, ...]) -> tuple[Partial, ...]:
-    """The partials of a count of trials: where the search ends at the successes, the count moves with them alone."""
-    ends = (1.0, None, 0.0)  # by the successes, the probability of so many at most, the probability of one
+    """Return the partials of a count of trials; where it equals the count of successes, it moves with these alone."""
+    # The partials there: in the successes, in the probability of at most as many (not replaced), in that of one.
+    ends = (1.0, None, 0.0)
 
     def above(partial: Value, end: float | None) -> Function:
         return lambda y, k, *args: np.where(plain(y) == plain(k), end, partial(y, k, *args))

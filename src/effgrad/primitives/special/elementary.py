@@ -1,12 +1,11 @@
-"""Special functions: `scipy.special`, each with its partials, one per argument.
+"""The elementary functions of `scipy.special`, each with its partials, one per argument.
 
-The identities are those of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov); the chapter is
-named at each group. Where the textbook formula loses its digits (erfcx far out, complete elliptic integrals at 0) an
-equal one is used that does not.
+The identities are those of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov), whose chapter is
+named at each group. Where a textbook formula loses its digits (such as that of erfcx for large arguments), an equal
+formula is used that does not.
 
-At the ends of a domain the value is the limit from within, also where it is infinite (`entr` at 0). The scaled Bessel
-functions `i0e`, `i1e`, `ive` have a kink at 0, where their factor exp(-abs(x)) counts as flat. `xlogy` is flat in its
-second argument at (0, 0).
+At the ends of a domain a derivative is the limit from within, even if it is infinite (`entr` at 0). `xlogy` is flat in
+its second argument at (0, 0).
 """
 
 import math
@@ -27,7 +26,7 @@ SQRT_PI, SQRT_2PI, DEGREE = np.sqrt(np.pi).item(), np.sqrt(2 * np.pi).item(), np
 
 
 def _rgamma(y: Value, x: Value) -> Value:
-    # 1/gamma is entire; left of 1/2 the reflection formula avoids the poles of digamma.
+    # 1/gamma is entire. Left of 1/2 the reflection formula avoids the poles of digamma.
     def reflected(x: Value) -> Value:
         z = 1 - x
         return sp.gamma(z) * (np.cos(np.pi * x) - sp.digamma(z) * np.sin(np.pi * x) / np.pi)
@@ -36,12 +35,12 @@ def _rgamma(y: Value, x: Value) -> Value:
 
 
 def gamma_density(a: Value, x: Value) -> Value:
-    """The partial of `gammainc(a, x)` in `x`."""
+    """Return the partial of `gammainc(a, x)` in `x`."""
     return np.exp(sp.xlogy(a - 1, x) - x - sp.gammaln(a))
 
 
 def beta_density(a: Value, b: Value, x: Value, rest: Value | None = None) -> Value:
-    """The partial of `betainc(a, b, x)` in `x`; `rest` is 1 - x where that has more digits."""
+    """Return the partial of `betainc(a, b, x)` in `x`; `rest` is 1 - x if its caller knows that with more digits."""
     by_rest = sp.xlog1py(b - 1, -x) if rest is None else sp.xlogy(b - 1, rest)
     return np.exp(sp.xlogy(a - 1, x) + by_rest - sp.betaln(a, b))
 
@@ -51,10 +50,10 @@ def _xlogy_second(y: Value, a: Value, b: Value) -> Value:
     return np.where(corner, 0.0, a / np.where(corner, 1.0, b))
 
 
-# Error functions: chapter 7. Far out, the difference in the formula loses its digits, and a series has them all.
+# Error functions: chapter 7. For large arguments, the difference in the formula loses its digits, and a series is used.
 
 FAR = 10.0
-# 1 3 5 ... (2 k + 1) / 2^k: from 10 on, 15 terms of the asymptotic series are enough.
+# The coefficients 1 3 5 ... (2 k + 1) / 2^k. From x = 10 on, 15 terms of the asymptotic series are enough.
 _INVERSE_POWERS = np.cumprod([1.0, *(k + 0.5 for k in range(1, 15))]).tolist()
 
 
@@ -67,7 +66,7 @@ def _inverse_powers(x: Value, sign: float) -> Value:
 
 
 def erfcx_slope(x: Value) -> Value:
-    """The derivative of `erfcx`."""
+    """Return the derivative of `erfcx`."""
     return piecewise(
         (np.abs(plain(x)) > FAR) & (np.real(plain(x)) >= 0),
         x, FAR, lambda x: -_inverse_powers(x, -1.0) / (SQRT_PI * x * x),
@@ -76,7 +75,7 @@ def erfcx_slope(x: Value) -> Value:
 
 
 def _dawsn(y: Value, x: Value) -> Value:
-    # Toward the imaginary axis the function grows, and nothing cancels.
+    # Near the imaginary axis the function grows, and nothing cancels.
     real, imag = np.abs(np.real(plain(x))), np.abs(np.imag(plain(x)))
     return piecewise(
         (real > FAR) & (imag < real / 2), x, FAR, lambda x: -_inverse_powers(x, 1.0) / (2 * x * x),
@@ -94,11 +93,11 @@ def _voigt_slope(x: Value, sigma: Value, gamma: Value) -> Value:
     return erfcx_slope(z) / (2 * SQRT_PI)
 
 
-# Orders and degrees are constants.
+# Functions with orders and degrees, which are constants.
 
 
 def order_below(order: Option) -> Value:
-    """The order of the next polynomial or function down; at 0 the factor before it is 0."""
+    """Return the order minus one; for order 0 return 0, since the factor of that term in a derivative is then 0."""
     order = plain(order)
     return np.where(order == 0, order, order - 1)[()]
 
@@ -108,7 +107,7 @@ def _from_one(order: Option) -> Value:
 
 
 def _expn(y: Value, n: Value, x: Value) -> Value:
-    n = np.trunc(plain(n))  # as SciPy does
+    n = np.trunc(plain(n))  # SciPy truncates the order too
     return np.where(n == 0, -(1 + 1 / x) * np.exp(-x) / x, -sp.expn(order_below(n), x))
 
 
@@ -127,7 +126,7 @@ def _sinhc(x: Value) -> Value:
 
 
 def _relative_exponential(x: Value) -> Value:
-    """The derivative of `exprel`. Of large numbers, SciPy's `hyp1f1` does not return."""
+    """Return the derivative of `exprel`; it avoids `hyp1f1` for large numbers, for which SciPy's does not return."""
     return piecewise(
         np.abs(plain(x)) < 2, x, 0.0, lambda x: sp.hyp1f1(2.0, 3.0, x) / 2,
         2.0, lambda x: np.exp(x) / x * (1 - 1 / x) + 1 / x / x,
@@ -135,12 +134,12 @@ def _relative_exponential(x: Value) -> Value:
 
 
 def boxcox_power(log: Value, power: Value) -> Value:
-    """The partial of `boxcox` in the power, from the logarithm of its argument; regular at power 0."""
+    """Return the partial of `boxcox` in the power, from the logarithm of its argument; it is regular at power 0."""
     return log**2 * _relative_exponential(power * log)
 
 
 def _log_inv_boxcox(x: Value, power: Value) -> Value:
-    """The logarithm of `inv_boxcox(x, power)`: that of 1 + power x, over power."""
+    """Return the logarithm of `inv_boxcox(x, power)`, which is log(1 + power x) / power."""
     t = power * x
     ratio = piecewise(
         np.abs(plain(t)) < 0.1, t, 0.0, lambda t: sp.hyp2f1(1.0, 1.0, 2.0, -t), 1.0, lambda t: np.log1p(t) / t
@@ -149,21 +148,21 @@ def _log_inv_boxcox(x: Value, power: Value) -> Value:
 
 
 def _log_ratio(a: Value, b: Value) -> Value:
-    """The logarithm of a / b, also where the quotient leaves the range of doubles."""
+    """Return the logarithm of a / b, even if the quotient leaves the range of doubles."""
     ratio = a / b
     within = (plain(ratio) > 1e-290) & (plain(ratio) < 1e290)
     return np.where(within, np.log(np.where(within, ratio, 1.0)), np.log(a) - np.log(b))
 
 
 def _inv_boxcox_slope(y: Value, x: Value, power: Value) -> Value:
-    # y**(1 - power), which multiplies the rounding of y by the power, only where y is 0.
+    # The formula y**(1 - power) multiplies the rounding error of y by the power, so it is used only where y is 0.
     inner = 1 + power * x
     end = plain(inner) == 0
     return np.where(end, y ** (1 - power), y / np.where(end, 1.0, inner))
 
 
 def _pseudo_huber_scale(y: Value, scale: Value, r: Value) -> Value:
-    # 2 scale (s - 1) - r**2 / (scale s), without the cancellation for small r; that of r far out.
+    # This is 2 scale (s - 1) - r**2 / (scale s) without the cancellation for small r. For large r it is |r|.
     far, t = _far(scale, r)
     q = t**2
     s = np.sqrt(1 + q)
@@ -176,7 +175,7 @@ def _pseudo_huber(y: Value, scale: Value, r: Value) -> Value:
 
 
 def _far(scale: Value, r: Value) -> tuple[Value, Value]:
-    """Whether the loss is linear to all digits, and r / scale where it is not."""
+    """Return whether the loss is linear to all digits, and the ratio r / scale where it is not."""
     far = np.abs(plain(r)) / 1e70 > plain(scale)
     return far, r / np.where(far, 1.0, scale)
 
@@ -195,14 +194,14 @@ def normal_density(x: Value) -> Value:
     return np.exp(-x * x / 2) / SQRT_2PI
 
 
-# The Bernoulli numbers of even index, from 2, over the factorials of their indices (24.2.1).
+# The Bernoulli numbers of even index from 2 on, divided by the factorials of their indices (24.2.1).
 _NUMBERS = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
 _BERNOULLI = [b / math.factorial(2 * j + 2) for j, b in enumerate(_NUMBERS)]
 _FAR = 12  # from here on the series below has all digits, for orders up to about 10
 
 
 def _polygamma(n: Value, x: Value) -> Value:
-    """SciPy's function; of complex numbers, the zeta function of Hurwitz (5.15.1) by Euler's and Maclaurin's sum."""
+    """Return SciPy's polygamma; for complex numbers compute Hurwitz's zeta function (5.15.1) by Euler-Maclaurin."""
     if not is_complex(x):
         return sp.polygamma(n, x)
     order, z = np.broadcast_arrays(n, x)
@@ -217,7 +216,7 @@ def _polygamma(n: Value, x: Value) -> Value:
         return np.where(order == 1, sp.digamma(z), (-1.0) ** order * sp.gamma(order) * total)[()]
 
 
-_polygamma.__name__ = "polygamma"  # as other libraries have it
+_polygamma.__name__ = "polygamma"  # the name by which it is found in other array libraries
 polygamma: Primitive = special(_polygamma, unknown, lambda y, n, x: polygamma(n + 1, x))
 
 enter({

@@ -1,9 +1,11 @@
-"""Elliptic integrals and functions, in Legendre's and in Carlson's form: chapters 19 and 22 of the NIST Digital Library
-of Mathematical Functions (https://dlmf.nist.gov).
+"""Elliptic integrals and functions in Legendre's and in Carlson's form.
 
-Carlson's symmetric integrals are differentiated through his algorithm: every duplication makes the arguments four times
-as close to each other, and a series around their mean does the rest. Carlson, Numerical computation of real or complex
-elliptic integrals (1995). Legendre's follow from them without the cancellations of the textbook formulas.
+Chapters 19 and 22 of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov).
+
+Carlson's symmetric integrals are differentiated through his algorithm. Every duplication brings the arguments four
+times closer to each other, and a series around their mean gives the integral. Carlson, Numerical computation of real or
+complex elliptic integrals (1995). The derivatives of Legendre's integrals follow from Carlson's, without the
+cancellations of the textbook formulas.
 """
 
 import numpy as np
@@ -14,12 +16,13 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.special.table import enter, enter_parts, sp, special
 from effgrad.vocabulary import Tangent, Value
 
-# What is left of the series is the sixth power of the distance of the arguments.
+# With this number of duplications, the error of the truncated series is negligible. It is of the sixth order in the
+# relative distance of the arguments.
 DUPLICATIONS = 7
 
 
 def _duplicated(*args: Value) -> tuple[Value, list[Value]]:
-    """The square roots of the first three arguments, and the arguments closer to each other."""
+    """Return the square roots of the first three arguments, and the arguments after one duplication."""
     x, y, z = roots = [np.sqrt(a) for a in args[:3]]
     shift = x * y + y * z + z * x
     return roots, [(a + shift) / 4 for a in args]
@@ -37,7 +40,7 @@ def _rf(x: Value, y: Value, z: Value) -> Value:
 
 
 def _rc(x: Value, y: Value) -> Value:
-    # Cauchy's principal value left of 0.
+    # For a y left of 0, this is Cauchy's principal value.
     negative = (np.real(plain(y)) < 0) & (np.imag(plain(y)) == 0)
     gap = np.where(negative, x - y, 1.0)
     positive = np.where(negative, -y, y)
@@ -83,7 +86,7 @@ def _rj(x: Value, y: Value, z: Value, p: Value) -> Value:
 def _rg(x: Value, y: Value, z: Value) -> Value:
     zeros = [plain(value) == 0 for value in (x, y, z)]
     two = (zeros[0] & zeros[1]) | (zeros[1] & zeros[2]) | (zeros[2] & zeros[0])
-    # By two zeros it is a root, which rises from them like theirs: infinitely.
+    # If two arguments are zero, the integral is half the root of the third. Its slopes in the zeros are infinite.
     rise = sum(np.where(two & zero, np.sqrt(value), 0.0) for zero, value in zip(zeros, (x, y, z), strict=True))
     by_zeros = np.sqrt(np.where(two, x + y + z, 1.0)) / 2 + rise
     x, y, z = [np.where(two, 1.0, value) for value in (x, y, z)]
@@ -96,22 +99,22 @@ UFUNCS.enter(all_as_computed({
 }))  # fmt: skip
 
 
-# Complete integrals, as hypergeometric functions of the parameter.
+# Complete integrals, which are hypergeometric functions of the parameter.
 
 
 def _e_below_1(rest: Value) -> Value:
     return sp.ellipe(1 - rest)
 
 
-# E as a function of 1 - m, for m near 1, where m itself has lost the digits.
+# E as a function of 1 - m, for m near 1, where m itself has lost digits.
 e_below_1: Primitive = special(_e_below_1, lambda y, rest: (sp.ellipkm1(rest) - y) / (2 * (1 - rest)))
 
 
 def _k_slope(m: Value, rest: Value) -> Value:
-    """The derivative of the complete elliptic integral in its parameter m = 1 - rest."""
+    """Return the derivative of the complete elliptic integral K in its parameter m = 1 - rest."""
 
     def near_1(rest: Value) -> Value:
-        # (E - rest K) / (2 m rest), which cancels for small m alone
+        # This is (E - rest K) / (2 m rest), which cancels only for small m.
         return (e_below_1(rest) - rest * sp.ellipkm1(rest)) / (2 * (1 - rest) * rest)
 
     return np.where(
@@ -125,7 +128,7 @@ def _e_slope(m: Value) -> Value:
     return -np.pi / 8 * sp.hyp2f1(0.5, 1.5, 2.0, m)
 
 
-# Incomplete integrals: those of an amplitude within a quarter period, and half periods.
+# Incomplete integrals, reduced to an amplitude within a quarter period plus multiples of the half period.
 
 
 def _reduced(phi: Value) -> tuple[Value, Value]:
@@ -148,7 +151,7 @@ def _e_parameter(y: Value, phi: Value, m: Value) -> Value:
 
 
 def _periods(turns: Value, slope: Tangent, m: Value) -> Value:
-    # No period counts at m = 1, where it is infinite.
+    # Without turns the slope of the period is not used, as it is infinite at m = 1.
     return np.where(turns == 0, 0.0, 2 * turns * slope(np.where(turns == 0, 0.5, m)))
 
 
@@ -163,8 +166,8 @@ enter({
 
 
 def _agm(a: Value, b: Value) -> Value:
-    """The partial of the arithmetic-geometric mean in its first argument."""
-    # agm(a, b) = pi (a + b) / (4 K(1 - q)) with the ratio of the squares of the means q
+    """Return the partial of the arithmetic-geometric mean in its first argument."""
+    # agm(a, b) = pi (a + b) / (4 K(1 - q)), where q is the squared ratio of the geometric and the arithmetic mean.
     s = a + b
     q = 4 * a * b / (s * s)
     k = sp.ellipkm1(q)
@@ -172,7 +175,7 @@ def _agm(a: Value, b: Value) -> Value:
     return np.pi / (4 * k) * (1 + slope * _k_slope(1 - q, q) / k)
 
 
-# Jacobi's elliptic functions: their amplitude is the inverse of the incomplete integral.
+# Jacobi's elliptic functions, whose amplitude is the inverse of the incomplete integral.
 
 
 def _amplitude_parameter(u: Value, m: Value) -> Value:

@@ -1,10 +1,10 @@
-"""Derivatives of special functions in their parameters: by quadrature of an integral that the function is.
+"""Derivatives of special functions with respect to their parameters, by quadrature of integral representations.
 
 No closed form is known for them. But a distribution function is the integral of a density whose logarithm is concave in
-a suitable variable, and so falls on one side of any point at least as an exponential does. Taken on the side where it
-falls (below the point or above it), and after a recurrence that makes it fall quickly, it is a smooth function over a
-few of its own lengths, where the rule of Gauss and Legendre has all digits. Its terms are written with operations that
-have rules, so derivatives of every order follow.
+a suitable variable. So the density falls at least exponentially on one side of any point. The integral is taken on this
+side (below the point or above it), after a recurrence that makes the density fall quickly. There the integrand is
+smooth over a few decay lengths, and Gauss-Legendre quadrature gives all digits. Its terms are written with operations
+that have rules, so derivatives of every order follow.
 
 The integrals and recurrences are those of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov),
 chapters 8 and 10.
@@ -20,13 +20,13 @@ from effgrad.primitives.special.table import sp
 from effgrad.vocabulary import Option, Value
 
 _POINTS, _WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(96))
-# What is smaller than exp(-40) of the whole does not count.
+# Where an integrand has fallen below exp(-40) of its value at the start, it is neglected.
 NOTHING = 40.0
 SHIFTS = 3
 
 
 def _integral(integrand: Value, exponent: Value, *args: Value, limit: Option = np.inf) -> Value:
-    """The integral from 0 to the limit of `integrand(s, *args)`, which falls as exp(-exponent(s, *args)) does."""
+    """Return the integral from 0 to `limit` of `integrand(s, *args)`, which falls like exp(-exponent(s, *args))."""
     reach: Any = 0.0
     for k in range(-40, 10):
         far = exponent(2.0**k, *map(plain, args)) >= NOTHING
@@ -36,11 +36,11 @@ def _integral(integrand: Value, exponent: Value, *args: Value, limit: Option = n
     return reach * (integrand(lengths * (0.5 + _POINTS), *(np.expand_dims(a, -1) for a in args)) @ _WEIGHTS)
 
 
-# The incomplete gamma function: P(a, x), the integral of exp(a u - exp(u)) over u < log(x), over gamma(a); 8.2.
+# The incomplete gamma function P(a, x) is the integral of exp(a u - exp(u)) over u < log(x), divided by gamma(a); 8.2.
 
 
 def _below(a: Value, x: Value) -> Value:
-    """The partial of P in a where x < a, after the recurrence 8.8.11."""
+    """Return the partial of P in a where x < a, after the recurrence 8.8.11."""
     total: Value = 0.0
     for k in range(SHIFTS):
         total = total + gamma_density(a + k + 1, x) * (np.log(x) - sp.digamma(a + k + 1))
@@ -51,7 +51,7 @@ def _below(a: Value, x: Value) -> Value:
 
 
 def _above(a: Value, x: Value) -> Value:
-    """The partial of P in a where x > a."""
+    """Return the partial of P in a where x > a."""
     return -x * gamma_density(a, x) * _integral(
         lambda s, a, x: (np.log(x) + s - sp.digamma(a)) * np.exp(a * s - x * np.expm1(s)),
         lambda s, a, x: x * np.expm1(s) - a * s, a, x,
@@ -59,7 +59,7 @@ def _above(a: Value, x: Value) -> Value:
 
 
 def gamma_shape(a: Value, x: Value) -> Value:
-    """The partial of `gammainc(a, x)` in `a`."""
+    """Return the partial of `gammainc(a, x)` in `a`."""
     inside, lower = (plain(x) > 0) & (plain(x) < np.inf), plain(x) <= plain(a)
     here = np.where(inside, x, 1.0)
     below = _below(np.where(inside & lower, a, 2.0), np.where(lower, here, 1.0))
@@ -67,11 +67,12 @@ def gamma_shape(a: Value, x: Value) -> Value:
     return np.where(inside, np.where(lower, below, above), 0.0)
 
 
-# The incomplete beta function: I(a, b, x), the integral of t**a (1 - t)**b over logit(t) < logit(x); 8.17.
+# The incomplete beta function I(a, b, x) is the integral of t**a (1 - t)**b over logit(t) < logit(x), divided by
+# beta(a, b); 8.17.
 
 
 def _log_ratio(s: Value, x: Value) -> Value:
-    """The loss of the logarithm of 1 - t when t goes from x by s down in its logit."""
+    """Return log(1 - x) - log(1 - t) for the t whose logit is smaller than that of x by s."""
     return np.log1p(x * np.expm1(-s))
 
 
@@ -80,7 +81,7 @@ def _falling(s: Value, a: Value, b: Value, x: Value) -> Value:
 
 
 def _beta_below(a: Value, b: Value, x: Value, rest: Value) -> tuple[Value, Value]:
-    """The partials in a and b where x is below the mean, after the recurrence 8.17.20; `rest` is 1 - x."""
+    """Return the partials in a and b where x is below the mean, after the recurrence 8.17.20; `rest` is 1 - x."""
     by_a, by_b, logs = 0.0, 0.0, (np.log(x), np.log(rest))
     for k in range(SHIFTS):
         term = np.exp((a + k) * logs[0] + b * logs[1] - sp.betaln(a + k, b)) / (a + k)
@@ -107,12 +108,12 @@ def _beta_below(a: Value, b: Value, x: Value, rest: Value) -> tuple[Value, Value
 
 
 def beta_shapes(a: Value, b: Value, x: Value, rest: Value = None) -> tuple[Value, Value]:
-    """The partials of `betainc(a, b, x)` in `a` and in `b`; `rest` is 1 - x, where that is known better."""
+    """Return the partials of `betainc(a, b, x)` in `a` and in `b`; `rest` is 1 - x, if it is known more precisely."""
     rest = 1 - x if rest is None else rest
     inside = (plain(x) > 0) & (plain(rest) > 0)
     lower = plain(x) * (plain(a) + plain(b)) <= plain(a)
     x, rest = np.where(inside, x, 0.5), np.where(inside, rest, 0.5)
-    # Above the mean it is 1 - I(b, a, 1 - x).
+    # Above the mean, I(a, b, x) is computed as 1 - I(b, a, 1 - x).
     first, second = _beta_below(
         np.where(lower, a, b), np.where(lower, b, a), np.where(lower, x, rest), np.where(lower, rest, x)
     )
@@ -120,11 +121,11 @@ def beta_shapes(a: Value, b: Value, x: Value, rest: Value = None) -> tuple[Value
     return sign * np.where(lower, first, second), sign * np.where(lower, second, first)
 
 
-# Distributions made of them.
+# Distributions that are made of these functions.
 
 
 def student_degrees(v: Value, x: Value) -> Value:
-    """The partial of `stdtr(v, x)` in `v`."""
+    """Return the partial of `stdtr(v, x)` in `v`."""
     zero = plain(x) == 0
     square = np.where(zero, 1.0, x) ** 2
     u, rest = v / (v + square), square / (v + square)
@@ -133,7 +134,7 @@ def student_degrees(v: Value, x: Value) -> Value:
 
 
 def f_degrees(m: Value, n: Value, x: Value) -> tuple[Value, Value]:
-    """The partials of `fdtr(m, n, x)` in `m` and in `n`."""
+    """Return the partials of `fdtr(m, n, x)` in `m` and in `n`."""
     total = m * x + n
     u, rest = m * x / total, n / total
     by_m, by_n = beta_shapes(m / 2, n / 2, u, rest)
@@ -141,12 +142,12 @@ def f_degrees(m: Value, n: Value, x: Value) -> tuple[Value, Value]:
     return by_m / 2 + moved * n, by_n / 2 - moved * m
 
 
-# The modified Bessel function of the second kind, scaled: the integral over t > 0 of
+# The scaled modified Bessel function of the second kind is the integral over t > 0 of
 # exp(-2 x sinh(t / 2)**2) cosh(v t); 10.32.9.
 
 
 def kve_order(v: Value, x: Value) -> Value:
-    """The partial of `kve(v, x)` in `v`: up and down from where the integrand is largest."""
+    """Return the partial of `kve(v, x)` in `v`, integrating up and down from the largest value of the integrand."""
     top = np.arcsinh(np.abs(plain(v)) / plain(x))
 
     def part(sign: int) -> Value:

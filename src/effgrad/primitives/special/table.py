@@ -1,7 +1,7 @@
-"""The table of special functions: how a module of them states rows, each with its partials, one per argument.
+"""The table of special functions, to which each module of them adds rows with their partials, one per argument.
 
-`unknown` stands where no derivative is known in closed form (an order, a degree of freedom) and raises `NoRule` when it
-is asked for: such an argument is never taken as a constant.
+`unknown` stands for a partial with no known closed form (in an order, or a degree of freedom). Taking such a derivative
+raises `NoRule`, so the argument is never silently treated as a constant.
 """
 
 import functools
@@ -22,7 +22,7 @@ from effgrad.vocabulary import Function, Partial, Value
 
 
 class _Compiled:
-    """`scipy.special` with its ufuncs as they are: with SCIPY_ARRAY_API=1, SciPy puts dispatchers in their place."""
+    """`scipy.special` with its compiled ufuncs, which SciPy replaces by dispatchers under SCIPY_ARRAY_API=1."""
 
     def __getattr__(self, name: str) -> Value:
         return getattr(_ufuncs, {"digamma": "psi"}.get(name, name), None) or getattr(scipy.special, name)
@@ -32,11 +32,11 @@ sp = _Compiled()
 
 
 def unknown(*_: Value) -> Value:
-    """Stands for a partial for which no rule is known."""
+    """A marker for a partial for which no rule is known; it is never called."""
 
 
 class Row(NamedTuple):
-    """The partials of a function, its machine code, and how another library computes it that has none of its own."""
+    """The partials of a function, its machine code, and `otherwise`, for array libraries that lack the function."""
 
     partials: Any
     code: Code | None = None
@@ -46,9 +46,9 @@ class Row(NamedTuple):
 def special(
     function: Function, *partials: Partial, name: str = "", code: Code | None = None, otherwise: Function | None = None
 ) -> Primitive:
-    """An elementwise primitive some of whose partials are `unknown`.
+    """Return an elementwise primitive, some of whose partials may be `unknown`.
 
-    Another library has a function of this name, or computes it as `otherwise(xp, *args)` says.
+    Another array library computes it by its function of the same name, or else by `otherwise(xp, *args)`.
     """
     name = name or function.__name__
     rules = [_refused(name, i) if partial is unknown else _of_numpy(partial) for i, partial in enumerate(partials)]
@@ -60,7 +60,7 @@ _NUMPYS: dict[type, Value] = {float: np.float64, int: np.int64}
 
 
 def _of_numpy(partial: Partial) -> Value:
-    """A partial of NumPy's numbers in place of Python's, whose division by zero is an error."""
+    """Return a partial that gets NumPy numbers instead of Python numbers, whose division by zero is an error."""
     if not callable(partial):
         return partial
 
@@ -82,7 +82,7 @@ def _refused(name: str, index: int) -> Function:
 
 
 def real_only(name: str, partial: Function) -> Function:
-    """A partial that holds for real arguments alone: the function is not holomorphic, or its rule is not."""
+    """Return a partial that raises `NoRule` for complex arguments, as the function or its rule is not holomorphic."""
 
     def rule(*args: Value) -> Value:
         require_real(args[-1], f"scipy.special.{name}")
@@ -92,7 +92,7 @@ def real_only(name: str, partial: Function) -> Function:
 
 
 SPECIAL = Registry()
-# The primitives of functions that return several numbers, and their implementations by name.
+# The primitives of functions that return several numbers, and the implementations of these primitives by name.
 PARTS, _PART = Registry(), Registry()
 
 
@@ -103,7 +103,7 @@ def __getattr__(name: str) -> Value:
 
 
 def enter(table: dict[Any, object]) -> None:
-    """Enter ufuncs with their partials (a tuple, or the only one) or their rows."""
+    """Enter ufuncs into the table, each with a tuple of partials, its only partial, or a `Row`."""
     for function, given in table.items():
         partials, code, otherwise = given if type(given) is Row else (given, None, None)
         partials = partials if type(partials) is tuple else (partials,)
@@ -113,7 +113,7 @@ def enter(table: dict[Any, object]) -> None:
 
 
 def enter_parts(table: dict[Value, tuple[Value, ...]]) -> None:
-    """Enter ufuncs that return several numbers with a tuple of partials for each."""
+    """Enter ufuncs that return several numbers, with a tuple of partials for each number."""
     for function, parts in table.items():
         rows = tuple(special(_part(function, i), *partials) for i, partials in enumerate(parts))
         PARTS.enter({function: rows})
@@ -134,5 +134,9 @@ def _several(parts: tuple[Primitive, ...]) -> Function:
 
 
 def piecewise(condition: Value, x: Value, inside: Value, then: Function, outside: Value, otherwise: Function) -> Value:
-    """`then(x)` where the condition holds, else `otherwise(x)`; each sees a harmless number where the other counts."""
+    """Return `then(x)` where the condition holds, and `otherwise(x)` elsewhere.
+
+    Both functions are computed for all elements. Where its result is not used, `then` gets the harmless number `inside`
+    and `otherwise` gets `outside`.
+    """
     return np.where(condition, then(np.where(condition, x, inside)), otherwise(np.where(condition, outside, x)))
