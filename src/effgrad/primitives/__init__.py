@@ -1,1 +1,1 @@
-"""Primitives with their rules, one subject a module."""
+"""Primitives with their rules, one subject per module."""

@@ -1,15 +1,16 @@
-"""A primitive applied to batches: arrays whose first axis counts the members of the batch.
+"""The application of a primitive to batches, arrays whose first axis is that of the members of the batch.
 
 The rule follows from the kind of the primitive:
 
 * an elementwise primitive broadcasts, so the axes of its arguments only have to be aligned;
-* a row may name its rule: a product of matrices, or a decomposition of NumPy's, takes stacks of matrices;
-* a primitive that is told its axes by parameters (`axis`, `axes`, `shape`, `index`) is told axes one further on;
-* a primitive that moves elements moves their numbers once, and the elements of all members follow;
+* a row may name its rule, since a matrix product or a decomposition of NumPy takes stacks of matrices;
+* a primitive whose parameters name its axes (`axis`, `axes`, `shape`, `index`) gets these parameters shifted by one
+  axis;
+* a primitive that moves elements moves their numbers once, and the elements of all members are gathered by the result;
 * any other primitive is applied to the members, one after another.
 
-This is `vmap` (Bradbury et al. 2018, JAX: composable transformations of Python+NumPy programs), and with tangents for
-members the vector mode of Griewank and Walther 2008, section 3.2.
+This is `vmap` (Bradbury et al. 2018, JAX: composable transformations of Python+NumPy programs). If the members are
+tangents, it is the vector mode of Griewank and Walther 2008, section 3.2.
 """
 
 import math
@@ -24,14 +25,17 @@ from effgrad.vocabulary import Function, Index, Params, Shape, Value
 
 
 class Arguments:
-    """The arguments of one operation: values with a first axis for the members, where `flags` says so."""
+    """The arguments of one operation; `flags` says which values are batches, with a first axis for the members.
+
+    `shapes` are the shapes that one member has.
+    """
 
     def __init__(self, values: Sequence[Value], flags: Sequence[bool], count: int) -> None:
         self.values, self.flags, self.count = list(values), list(flags), count
         self.shapes = [shape_of(v)[flag:] for v, flag in zip(values, flags, strict=True)]
 
     def aligned(self, rank: int = 0) -> list[Value]:
-        """The values, with axes of length one in front of the members' up to the most that a member has."""
+        """Return the values with axes of length one after the batch axis, so that all members have the same rank."""
         rank = max(rank, *map(len, self.shapes))
         return [
             np.reshape(v, (self.count, *(1,) * (rank - len(shape)), *shape)) if flag and len(shape) < rank else v
@@ -39,7 +43,7 @@ class Arguments:
         ]
 
     def spread(self) -> list[Value]:
-        """The values, all of them batches."""
+        """Return the values as batches, broadcasting those that are the same for all members."""
         return [
             v if flag else np.broadcast_to(v, (self.count, *shape))
             for v, flag, shape in zip(self.values, self.flags, self.shapes, strict=True)
@@ -50,7 +54,7 @@ class Arguments:
 
 
 def apply(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    """The results of a primitive for all members, by the first rule that knows the case."""
+    """Return the results of a primitive for all members, by the first rule that covers the case."""
     for rule in (broadcast if primitive.kind == "elementwise" else primitive.batch or _shifted, _moved):
         result = rule(primitive, batch, params)
         if result is not None:
@@ -59,7 +63,7 @@ def apply(primitive: Primitive, batch: Arguments, params: Params) -> Value:
 
 
 def by_members(function: Function, batch: Arguments) -> Value:
-    """The results of `function(place, *args)` for each member in turn; tuples of results become tuples of batches."""
+    """Return the results of `function(place, *args)` for each member; tuples of results become tuples of batches."""
     if not batch.count:
         values = [
             np.zeros((1, *shape), dtype_of(v)) if flag else v
@@ -79,16 +83,16 @@ def _together(results: Sequence[Value]) -> Value:
     return np.stack([r if isinstance(r, Tracer) else np.asarray(r) for r in results])
 
 
-# Rules that rows name (`Primitive.batch`).
+# Rules to which rows refer as `Primitive.batch`.
 
 
 def stacked(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    """A function of the matrices in the last two axes takes a stack of them."""
+    """Apply a function of the matrices in the last two axes to stacks of matrices."""
     return primitive(*batch.values, **params)
 
 
 def broadcast(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    """A function that broadcasts its arguments takes them aligned."""
+    """Apply a function that broadcasts its arguments to the aligned arguments."""
     return primitive(*batch.aligned(), **params)
 
 
@@ -96,20 +100,23 @@ def broadcast(primitive: Primitive, batch: Arguments, params: Params) -> Value:
 
 
 def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    """A primitive whose parameters are about axes, in the order of the members' axes."""
+    """Apply a primitive whose parameters refer to axes, with these parameters shifted by the batch axis.
+
+    The result is None if a parameter cannot be shifted.
+    """
     names = params.keys() - NEUTRAL
     if not params or not names <= SHIFTS.keys():
         return None
     shifted = {name: SHIFTS[name](params[name], batch) if name in names else params[name] for name in params}
     if any(value is None for value in shifted.values()):
         return None
-    if "axis" in names and primitive.push_jointly is not None:  # the arrays that are joined have an axis
+    if "axis" in names and primitive.push_jointly is not None:  # it joins arrays, so none of them is a scalar
         return primitive(*batch.spread(), axis=params["axis"] + (params["axis"] >= 0))
     return primitive(*_fitting(batch, names, params, shifted), **shifted)
 
 
 def _fitting(batch: Arguments, names: Set[str], params: Params, shifted: Params) -> list[Value]:
-    """The values of a batch with the axes that shifted parameters speak of."""
+    """Return the values of a batch, reshaped to have the axes to which the shifted parameters refer."""
     values = batch.spread() if len(batch.values) > 1 else batch.values
     if "axis" in names and len(values) == 1 and (params["axis"] is None or not batch.shapes[0]):
         values = [np.reshape(values[0], (batch.count, math.prod(batch.shapes[0])))]
@@ -124,9 +131,9 @@ def _fitting(batch: Arguments, names: Set[str], params: Params, shifted: Params)
 
 
 def _fitted(value: Value, shape: Shape, index: Index, batch: Arguments) -> Value:
-    """A batch that is written to an index of arrays of a shape, with the axes of its place."""
+    """Return a batch of values to be written at `index` of arrays of `shape`, with the rank of the place there."""
     rank, given = np.ndim(np.empty(shape, bool)[index]), shape_of(value)[1:]
-    if len(given) > rank:  # NumPy takes away axes of length one in front
+    if len(given) > rank:  # NumPy drops leading axes of length one
         return np.reshape(value, (batch.count, *given[len(given) - rank :]))
     return Arguments([value], [True], batch.count).aligned(rank)[0]
 
@@ -157,7 +164,7 @@ def _shape(shape: Shape | int, batch: Arguments) -> Shape:
 
 
 def index_along(index: Index) -> Value:
-    """An index of each member, or None if NumPy would move its axes to the front."""
+    """Return an index that applies to each member, or None if NumPy would move the indexed axes to the front."""
     parts = index_parts(index)
     chosen = [place for place, part in enumerate(parts) if not isinstance(part, slice | None | type(...))]
     if chosen and chosen[-1] - chosen[0] >= len(chosen) and not BASIC.issuperset(map(type, parts)):
@@ -174,7 +181,7 @@ SHIFTS: dict[str, Callable[[Value, Arguments], Value]] = {
     "axis": _axis, "axes": _axes, "shape": _shape, "index": lambda index, batch: index_along(index),
     "indices": _indices,
 }  # fmt: skip
-# Parameters that are not about axes.
+# Parameters that do not refer to axes.
 NEUTRAL = frozenset(("dtype", "norm", "kind", "type"))
 
 
@@ -182,7 +189,7 @@ NEUTRAL = frozenset(("dtype", "norm", "kind", "type"))
 
 
 def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    """A primitive that moves elements: it moves their numbers, and the members' elements are gathered by them."""
+    """Apply a primitive that moves elements to the elements' numbers, and gather each member's elements accordingly."""
     if not primitive.moves:
         return None
     numbers = numbered(batch.shapes)
@@ -193,10 +200,11 @@ def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
             numbers[i] = laid
     places = np.asarray(primitive.function(*numbers, **params)) - 1
     pools = [np.reshape(v, (batch.count, -1) if batch.count else (0, 0)) for v in batch.spread()]
-    if places.min(initial=0) < 0:  # a zero is the last element
+    if places.min(initial=0) < 0:  # a position that the primitive fills with zero is -1, the appended last element
         pools.append(np.zeros((batch.count, 1)))
     pool = np.concatenate(pools, axis=1) if len(pools) > 1 else pools[0]
-    # What is a view of the result goes by its order in memory, which is to be that of one member.
+    # Whether a later operation on the result gives a view depends on its order in memory, so each member has to have
+    # the order that the result has for one member.
     order = sorted(range(places.ndim), key=lambda axis: -places.strides[axis])
     result = pool[:, places.transpose(order)]
     kinds = [dtype_of(v) for v in batch.values]
@@ -207,7 +215,7 @@ def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
 
 
 def gathered(value: Value, parts: Arguments, rest: Sequence[Value], flag: bool) -> Value:
-    """`value[(*parts, *rest)]` where parts are integers of which some are batches, and the rest are slices."""
+    """Return `value[(*parts, *rest)]`, where `parts` are integers, some of them batches, and `rest` are slices."""
     places = parts.aligned()
     if not flag:
         return value[(*places, *rest)]

@@ -1,7 +1,8 @@
 """The first and second derivatives of one operation as blocks: numbers, sparse matrices, or dense traced matrices.
 
-The Jacobian of an elementwise operation is diagonal, and its curvature too. That of an operation that moves elements is
-found by moving their numbers. Those of other primitives are taken column by column from their rules.
+The Jacobian and the curvature of an elementwise operation are diagonal. The Jacobian of an operation that moves
+elements is found by moving the elements' numbers. The derivatives of other primitives are taken from their rules, one
+column (or row) at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,9 +19,9 @@ from effgrad.vocabulary import Cotangent, Function, Shape, Tangent, Value
 
 
 class LocalBlocks:
-    """The derivatives of one operation: blocks for each of its traced arguments.
+    """The derivatives of one operation, as blocks for each of its traced arguments.
 
-    They are left out where the cotangent of the result is structurally zero, which excludes infinite ones there.
+    They are zero where the cotangent of the result is structurally zero, even if a partial is infinite there.
     """
 
     def __init__(self, forward: Value, operation: Value, cotangent: Cotangent) -> None:
@@ -33,7 +34,7 @@ class LocalBlocks:
         self._jacobians: list[tuple[int, Any]] | None = None
 
     def jacobians(self) -> list[tuple[int, Value]]:
-        """For each traced argument that the result depends on, its name and the Jacobian."""
+        """Return the name and the Jacobian for each traced argument that the result depends on."""
         if self._jacobians is None:
             blocks = [(self.names[index], self._jacobian(index)) for index in self.wanted]
             self._jacobians = [(source, block) for source, block in blocks if block is not None]
@@ -44,7 +45,7 @@ class LocalBlocks:
             return self._diagonal(index, self._slope(index))
         shape, size = np.shape(self.primals[index]), np.size(self.primals[index])
         if self.primitive.moves and "dtype" not in self.params:
-            # Which element goes where: let the numbers of the elements move.
+            # The function is applied to the numbers of the elements, which shows which element goes where.
             numbers = numbered(map(np.shape, self.primals), [i == index for i in range(len(self.primals))])
             places = np.ravel(self.primitive.function(*numbers, **self.params))
             if size == np.size(self.result) == 1:
@@ -62,7 +63,7 @@ class LocalBlocks:
         return _matrix([_flat(column, count) for column in pushed], (count, size))
 
     def _slope(self, index: int) -> Value:
-        """The partial of an elementwise operation, NaN at a kink: there it is a convention for first derivatives."""
+        """Return the partial of an elementwise operation; it is NaN at a kink, where a partial is only a convention."""
         values = self._push(index, _ones(self.primals[index]), self.primals, self.result)
         partial = self.primitive.partials[index]
         if self.primitive.series is None or values is None or not callable(partial):
@@ -78,7 +79,7 @@ class LocalBlocks:
         return self.primitive.push_all(tangents, result, primals, self.params)
 
     def _diagonal(self, index: int, values: Value) -> Value:
-        """The Jacobian of an elementwise operation, with broadcasting: a value in each row, where its argument is."""
+        """Return the Jacobian of an elementwise operation with broadcasting, which has one value in each row."""
         if values is None:
             return None
         if type(self.cotangent) is cotangents.Masked:
@@ -92,9 +93,9 @@ class LocalBlocks:
         return broadcast_numbers(np.shape(self.primals[index]), np.shape(self.result))
 
     def curvature(self) -> Iterator[tuple[int, int, Value]]:
-        """Triples of two names and the second derivatives of the result with respect to them, times the cotangent.
+        """Yield triples of two names and the second derivatives of the result in these names, times the cotangent.
 
-        A pair of one name with itself is halved, since it is added with its transpose.
+        The block for a pair of one name with itself is halved, since it will be added together with its transpose.
         """
         linear = self.primitive.kind == "linear"
         if self.primitive.moves or (linear and (self.primitive.pull_jointly is not None or len(self.wanted) == 1)):
@@ -107,7 +108,7 @@ class LocalBlocks:
                     yield a, b, halved(block) if first == second else block
 
     def _second(self, first: int, second: int) -> Value:
-        """The derivative with respect to argument `second` of the cotangent that argument `first` receives."""
+        """Return the derivative with respect to argument `second` of the cotangent that argument `first` receives."""
         if self.primitive.kind == "elementwise":
             partial = self.primitive.partials[first]
             if not callable(partial):
@@ -128,7 +129,7 @@ class LocalBlocks:
         return _matrix(columns, (np.size(self.primals[first]), np.size(self.primals[second])))
 
     def _moved(self, index: int, tangent: Tangent, expression: Function) -> Value:
-        """The tangent of an expression in the result and the arguments when one argument moves; None for zero."""
+        """Return the tangent of an expression in the result and the arguments along one argument, or None for zero."""
         with self.forward() as forward:
             xs = list(self.primals)
             xs[index] = forward.variable(xs[index], tangent)
@@ -141,7 +142,7 @@ def _ones(like: Value) -> Value:
 
 
 def basis_vectors(shape: Shape) -> Value:
-    """The arrays of a shape with one element 1 and the others 0."""
+    """Yield the arrays of a shape with one element 1 and the other elements 0."""
     for place in np.ndindex(shape):
         basis = np.zeros(shape)
         basis[place] = 1.0
@@ -161,17 +162,17 @@ def _matrix(columns: list[Value], shape: tuple[int, int], transposed: bool = Fal
 
 
 def _scattered(values: Value, rows: Value, columns: Value, shape: tuple[int, int], broadcast: tuple[int, ...]) -> Value:
-    """A matrix with the values at places, those at one place added."""
+    """Return a matrix with the values at rows and columns; values at the same place are added."""
     if shape == (1, 1):
         return np.reshape(np.sum(np.broadcast_to(values, broadcast)), ())[()]
     values = np.ravel(np.broadcast_to(values, broadcast))
     if isinstance(values, Tracer):
         return operations.scatter_add(values, shape=shape, indices=((rows, columns),))
-    values = values.astype(np.result_type(values, np.float32), copy=False)  # SciPy's have no half precision
+    values = values.astype(np.result_type(values, np.float32), copy=False)  # SciPy has no half-precision matrices
     return scipy.sparse.csr_array(scipy.sparse.coo_array((values, (rows, columns)), shape=shape))
 
 
-# Blocks: numbers, sparse matrices, and under another derivative traced matrices, which are dense.
+# Functions of blocks, which are numbers, sparse matrices, or (under another derivative) dense traced matrices.
 
 
 def is_number(block: Value) -> bool:
@@ -179,8 +180,8 @@ def is_number(block: Value) -> bool:
 
 
 def is_undefined(block: Value) -> bool:
-    """Whether an element of a block is NaN: of second derivatives, at a point where there are none."""
-    if isinstance(block, Tracer):  # a run beside the point, or under another derivative, has its own answer
+    """Return whether a block of second derivatives has a NaN, as at a point where they do not exist."""
+    if isinstance(block, Tracer):  # not tested in evaluation infinitely near the point or under another derivative
         return False
     return bool(np.any(np.isnan(block.data if scipy.sparse.issparse(block) else block)))
 
@@ -198,10 +199,10 @@ def plus(a: Value, b: Value) -> Value:
 
 
 def pushed(jacobian: Value, block: Value) -> Tangent:
-    """The product of a transposed Jacobian and a block.
+    """Return the product of a transposed Jacobian and a block.
 
-    SciPy drops the zeros of a product, which an infinite entry of the Jacobian would turn to NaN: in a Jacobian itself,
-    the zeros that are not stored are zeros by construction.
+    SciPy's product skips the zeros of the block, which an infinite entry of the Jacobian has to turn into NaN. So these
+    products are computed with a dense block. The zeros that the Jacobian itself does not store are structural.
     """
     sparse = scipy.sparse.issparse(jacobian) and scipy.sparse.issparse(block)
     if not sparse or np.isfinite(jacobian.data.sum()):

@@ -1,8 +1,8 @@
 """Complex numbers: the primitives that lead from complex to real and back, and functions written with them.
 
-A cotangent g of a complex value z means dL = Re(g dz), so that rules of holomorphic functions hold as they stand. Of
-the cotangent of a real value only the real part counts: it is taken where a complex value becomes real, and at the
-inputs. `grad` gives the conjugate of g, the direction of steepest ascent.
+A cotangent g of a complex value z means dL = Re(g dz), so that rules of holomorphic functions hold unchanged. Only the
+real part of a real value's cotangent counts. It is taken where a complex value becomes real, and at the inputs. `grad`
+gives the conjugate of g, the direction of steepest ascent.
 Kreutz-Delgado 2009, The complex gradient operator and the CR-calculus.
 """
 
@@ -24,7 +24,7 @@ from effgrad.vocabulary import Value
 
 def is_complex(x: Value) -> bool:
     value = plain(x)
-    if type(value) is np.ndarray:  # asked itself, since NumPy's question takes longer than an operation
+    if type(value) is np.ndarray:  # the dtype is read directly, since np.result_type takes longer than an operation
         return bool(value.dtype.kind == "c")
     return type(value) is not float and np.result_type(value).kind == "c"
 
@@ -49,17 +49,17 @@ def _imag(val: object) -> Value:
 
 
 def conj(x: Value) -> Value:
-    """The complex conjugate; of a real value, the value itself."""
+    """Return the complex conjugate; for a real value it is the value itself."""
     return conjugate(x) if is_complex(x) else x
 
 
 def _conjugated(x: Value) -> Value:
-    """`np.conjugate`, which gives a new array also of a real one."""
+    """Do the same as `np.conjugate`, which returns a new array for a real one too."""
     return conjugate(x) if is_complex(x) else x.copy("K")
 
 
 def squared(x: Value) -> Value:
-    """The square of the absolute value."""
+    """Return the square of the absolute value."""
     return np.real(x) ** 2 + np.imag(x) ** 2 if is_complex(x) else x * x
 
 
@@ -67,7 +67,7 @@ def _absolute(x: Value) -> Value:
     if not is_complex(x):
         return absolute(x)
     size, value = np.hypot(real(x), imag(x)), plain(x)
-    return size if isinstance(value, Tracer) else given(size, np.abs(value))  # which NumPy rounds in another way
+    return size if isinstance(value, Tracer) else given(size, np.abs(value))  # np.abs rounds differently from np.hypot
 
 
 def _sign(x: Value) -> Value:
@@ -102,7 +102,7 @@ def _real_if_close(a: Value, tol: float = 100) -> Value:
 
 
 def require_real(x: Value, name: str) -> Value:
-    """The argument of a function whose rule holds for real arrays alone."""
+    """Return the argument of a function whose rule holds for real arrays only, or raise `NoRule`."""
     if is_complex(x):
         raise NoRule(f"{name} of a complex array has no derivative rule; of a real array it has one")
     return x

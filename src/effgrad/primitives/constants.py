@@ -1,6 +1,6 @@
-"""Elementwise functions with no derivative: comparisons, roundings, questions and operations on truth values.
+"""Elementwise functions with no derivative: comparisons, roundings, predicates and operations on truth values.
 
-A derivative takes each as a constant. A compiled program computes it like any other operation.
+A derivative treats each as a constant. A compiled program computes it like any other operation.
 """
 
 import operator
@@ -21,7 +21,7 @@ RELATIONS = {
     "lt": ("less", "<"), "le": ("less_equal", "<="), "gt": ("greater", ">"), "ge": ("greater_equal", ">="),
     "eq": ("equal", "=="), "ne": ("not_equal", "!="),
 }  # fmt: skip
-# Python's operator, its sign, the truth value that leaves another as it is, and the one that decides alone.
+# For each instruction: Python's operator, its sign, and its neutral and absorbing truth values (see `Facts`).
 INSTRUCTIONS: dict[str, tuple[Function, str, bool, bool | None]] = {
     "and": (operator.and_, "&", True, False), "or": (operator.or_, "|", False, True),
     "xor": (operator.xor, "^", False, None),
@@ -29,16 +29,16 @@ INSTRUCTIONS: dict[str, tuple[Function, str, bool, bool | None]] = {
 
 
 def _relations() -> Iterator[Primitive]:
-    """Comparisons: NumPy's, and Python's operators."""
+    """Yield the comparisons of NumPy, and those that are operators of Python."""
     for short, (name, sign) in RELATIONS.items():
-        neutral = (False, False) if short == "ne" else ()  # a truth value that is not zero is itself
+        neutral = (False, False) if short == "ne" else ()  # `b != False` is b for a truth value b
         for function in (getattr(np, name), getattr(operator, short)):
             yield constant(function, text=f"({{0}} {sign} {{1}})", neutral=neutral, code=comparison(short),
                            counterpart=any_type(name))  # fmt: skip
 
 
 def _bits() -> Iterator[Primitive]:
-    """Functions of the bits of integers, which for truth values are those of logic: NumPy's, and Python's operators."""
+    """Yield the bitwise functions of NumPy and Python, which on truth values are the logical operations."""
     for name, (of_python, sign, neutral, absorbing) in INSTRUCTIONS.items():
         for function in (getattr(np, f"bitwise_{name}"), of_python):
             yield constant(function, text=f"({{0}} {sign} {{1}})", neutral=(neutral, neutral), absorbing=absorbing,
@@ -66,6 +66,6 @@ CONSTANTS = {primitive.function: primitive for primitive in (
 BITS = {primitive.function: primitive for primitive in (
     *_bits(), constant(np.invert, code=inversion(Types.BITS), counterpart=any_type("bitwise_invert")),
 )}  # fmt: skip
-# The row of each elementwise function of NumPy.
+# The row of each elementwise NumPy function.
 ROWS = UNARY | BINARY | ARITHMETIC | CONSTANTS | BITS
 CONSTANT.enter(function for function in CONSTANTS if isinstance(function, np.ufunc))

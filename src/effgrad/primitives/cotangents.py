@@ -1,10 +1,10 @@
 """Cotangents, and the arithmetic that keeps structural zeros zero.
 
-A cotangent is a number, an array, or one of three forms that know where they are zero *by construction*: `Masked`,
-zero outside a mask (from `where`, `maximum`, `clip`), `Block`, a plain value at a basic index of an otherwise zero
-array (from slicing), and `Scattered`, a sum of pieces at any indices of one (in a loop over elements the pieces are
-collected in linear time). A structural zero stays zero through an infinite or undefined partial, so a branch that was
-not taken never contributes a NaN.
+A cotangent is a number, an array, or one of three forms that store where they are structurally zero. `Masked` is zero
+outside a mask (from `where`, `maximum`, `clip`). `Block` is a plain value at a basic index of an otherwise zero array
+(from slicing). `Scattered` is a sum of pieces at any indices of an otherwise zero array; a loop over elements collects
+its pieces in linear time. A structural zero stays zero when it is multiplied by an infinite or undefined partial, so a
+branch that was not taken never contributes a NaN.
 """
 
 import math
@@ -28,14 +28,14 @@ class Masked:
 
 
 def masked(value: Value, mask: Value) -> Value:
-    """A cotangent with a mask; that of a number is zero as a whole (None), or not at all."""
+    """Return a cotangent with a mask; a mask that is one truth value gives the whole value, or None for zero."""
     if np.ndim(mask) == 0 and not (isinstance(mask, Tracer) and mask.by_outline):
         return value if mask else None
-    return Masked(value, mask)  # also of a number whose mask differs among the members of a batch
+    return Masked(value, mask)  # this includes a number whose mask differs among the members of a batch
 
 
 class Block:
-    """A plain value at a basic index of an array of `shape` that is zero elsewhere. It never changes."""
+    """A plain value at a basic index of an array of `shape` that is zero elsewhere; it is immutable."""
 
     __slots__ = ("shape", "index", "value")
 
@@ -48,18 +48,18 @@ class Block:
         return total
 
     def known(self) -> Value:
-        """The mask of the places that are not zero by construction."""
+        """Return the mask of the elements that are not structurally zero."""
         mask = _zeros(self.shape, bool)
         mask[self.index] = True
         return mask
 
     def times(self, partial: Value) -> "Block":
-        """The product with a finite number, or with a plain array of the shape."""
+        """Return the product with a finite number, or with a plain array of the shape."""
         factor = partial[self.index] if type(partial) is np.ndarray else partial
         return Block(self.shape, self.index, self.value * factor)
 
     def onto(self, array: Value, own: bool = False) -> Value:
-        """The sum with a plain array of the shape, in its memory if it is our own."""
+        """Return the sum with a plain array of the shape; with `own` the sum is computed in place."""
         dtype = np.result_type(array, self.value)
         total = array.astype(dtype, copy=not own)
         total[self.index] += self.value
@@ -73,13 +73,13 @@ class Block:
         return Masked(self.onto(other.value), mask)
 
     def plus(self, other: Value) -> Value:
-        """The sum with another block or pieces."""
+        """Return the sum with another `Block` or a `Scattered`."""
         pieces = other.pieces if type(other) is Scattered else [(other.index, other.value)]
         return Scattered(self.shape, [(self.index, self.value), *pieces])
 
 
 def block(shape: Shape, index: Index, value: Value) -> Value:
-    """A plain value at a basic index of zeros; as an array, if that is all of it."""
+    """Return a plain value at a basic index of zeros, as an array if the value fills all of it."""
     if type(value) is np.ndarray and value.size == math.prod(shape):
         steps = [part.step for part in index_parts(index) if type(part) is slice]
         if all(step is None or step > 0 for step in steps):
@@ -88,7 +88,7 @@ def block(shape: Shape, index: Index, value: Value) -> Value:
 
 
 def placed(g: Cotangent, shape: Shape, index: Index) -> Value:
-    """A cotangent added to zeros of a shape at an index, which may list places twice."""
+    """Return a cotangent added to zeros of a shape at an index, which may name an element twice."""
     if not shape:
         return np.sum(g)
     if type(g) in PLAIN and BASIC.issuperset(map(type, index) if type(index) is tuple else (type(index),)):
@@ -114,23 +114,23 @@ class Scattered:
         for index, _ in self.pieces:
             if staging((index,)) is None and not isinstance(mask, Tracer):
                 mask[index] = True
-            else:  # the place itself depends on the program's inputs
+            else:  # the index itself depends on the program's inputs
                 mask = operations.setitem(mask, True, index=index)
         return mask
 
 
 def dense(g: Cotangent) -> Value:
-    """The cotangent as a plain or traced value."""
+    """Return the cotangent as a plain or traced value, without structural zeros."""
     if type(g) is Masked:
         return g.value
     return g.total() if type(g) in FORMS else g
 
 
 def typed(part: Cotangent, value: Value) -> Cotangent:
-    """A tangent or cotangent in the precision of the value that it belongs to, and real if that is real.
+    """Return a tangent or cotangent in the precision of the value that it belongs to, and real if the value is real.
 
-    Constants of double precision, and functions that compute in it, would else make all that is before them double.
-    Every mode receives its parts through this function, so that none of the rules has to ask.
+    Otherwise double-precision constants, and functions that compute in double precision, would turn all derivatives
+    propagated from them to double. Every mode gets its parts through this function, so no rule has to check it.
     """
     kind, of = type(part), type(value)
     if kind is of is np.ndarray and part.dtype is value.dtype:
@@ -146,7 +146,7 @@ def typed(part: Cotangent, value: Value) -> Cotangent:
 
 def _in_dtype(part: Cotangent, wanted: Value) -> Cotangent:
     given = getattr(plain(part), "dtype", None)
-    if given is None:  # a number of Python's, which takes the precision of what it meets
+    if given is None:  # a Python number, which takes the precision of the other operand
         return part.real if wanted.kind == "f" and isinstance(part, complex) else part
     if given == wanted or given.kind not in "biufc":
         return part
@@ -169,14 +169,14 @@ def _typed_form(g: Cotangent, value: Value) -> Cotangent:
 
 
 def add(a: Value, b: Value) -> Value:
-    """The sum of two contributions to one cotangent (the first may be None; `a` is owned by its cell)."""
+    """Return the sum of two contributions to one cotangent; `a` may be None, and is owned by its cell."""
     if a is None:
         return b
     return a + b if type(a) not in FORMS and type(b) not in FORMS else _add_forms(a, b)
 
 
 def _add_forms(a: Cotangent, b: Cotangent) -> Cotangent:
-    """The sum of two cotangents, one of which knows where it is zero."""
+    """Return the sum of two cotangents, of which at least one is in `FORMS`."""
     if type(a) is Scattered and type(b) in (Scattered, Block):
         a.pieces.extend(b.pieces if type(b) is Scattered else [(b.index, b.value)])
         return a
@@ -195,23 +195,23 @@ def _add_forms(a: Cotangent, b: Cotangent) -> Cotangent:
 
 
 def _is_plain_masked(g: Cotangent, shape: Shape) -> bool:
-    """Whether a cotangent has a mask, both of them plain arrays of a shape."""
+    """Return whether a cotangent is `Masked`, and its value and mask are plain arrays of the given shape."""
     return type(g) is Masked and type(g.value) is type(g.mask) is np.ndarray and g.mask.shape == shape
 
 
 FORMS = frozenset((Masked, Block, Scattered))
-# Numbers of double precision, and its dtype.
+# The classes of double-precision numbers, and their dtype.
 NUMBERS, _DOUBLE = frozenset((float, np.float64)), np.dtype(float)
 PLAIN = NUMBERS | {np.ndarray}
 
 
 def accumulate(cells: list[Cotangent], name: int, part: Cotangent) -> None:
-    """Add a contribution to a cell that has one; in place, where nobody else can see the array."""
+    """Add a contribution to a cell that has one; do it in place if nothing else refers to the array."""
     before = cells[name]
     if type(before) is type(part) is np.ndarray and before.nbytes < LARGE:
         cells[name] = before + part
         return
-    del before  # `own_array` counts who refers to it
+    del before  # `own_array` counts the references to the array
     own = own_array(cells, name)
     before = cells[name]
     if type(before) is np.ndarray:
@@ -228,7 +228,7 @@ def accumulate(cells: list[Cotangent], name: int, part: Cotangent) -> None:
 
 
 def own_array(cells: list[Cotangent], name: int) -> bool:
-    """Whether a large array in a list has memory of its own, and nothing but the list refers to it."""
+    """Return whether the list entry is a large array that owns its memory and to which nothing else refers."""
     array = cells[name]
     large = type(array) is np.ndarray and array.nbytes >= LARGE
     return large and getrefcount(array) == ALONE and array.base is None and array.flags.writeable
@@ -239,9 +239,9 @@ def _references(cells: list[Cotangent], name: int) -> int:
     return getrefcount(array)
 
 
-# What is counted of an array that only a list refers to: how many references are the question's own is Python's affair.
+# The reference count of an object held only by a list; it is measured because it depends on the Python version.
 ALONE = _references([object()], 0)
-# The lengths of rows, the number of columns and the sizes of arrays that NumPy sums slowly.
+# NumPy sums slowly rows up to length SHORT and up to NARROW columns, in arrays larger than LONG.
 SHORT, NARROW, LONG = 64, 256, 1000
 
 
@@ -250,7 +250,7 @@ def settled(g: Cotangent) -> Value:
 
 
 def strong(g: Cotangent, weight: Value) -> Value:
-    """`g * weight`, zero wherever the weight is."""
+    """Return `g * weight`, which is zero wherever the weight is zero."""
     if decided(weight) and np.ndim(g) == 0:
         return g * weight if weight else None
     return chosen(g, weight, nonzero(weight))
@@ -261,12 +261,12 @@ def nonzero(weight: Value) -> Value:
 
 
 def chosen(g: Cotangent, weight: Value, mask: Value) -> Value:
-    """`g * weight` where the mask is, and zero elsewhere; a truth value as a weight chooses, and no more."""
+    """Return `g * weight` where the mask is true, and zero elsewhere; a boolean weight only selects."""
     return np.where(mask, g if nonzero(weight) is weight else g * weight, 0.0)
 
 
 def scale(g: Cotangent, partial: Value) -> Value:
-    """`g * partial`, keeping structural zeros."""
+    """Return `g * partial`, keeping structural zeros."""
     if type(g) not in FORMS:
         return g * partial
     if type(g) is Block and (
@@ -278,7 +278,7 @@ def scale(g: Cotangent, partial: Value) -> Value:
         return Masked(g.value * partial, g.mask)
     if type(g.value) is type(partial) is np.ndarray and g.value.shape == partial.shape:
         if np.logical_and.reduce(np.isfinite(partial), axis=None):
-            return Masked(g.value * partial, g.mask)  # zero is zero still, and that takes a fifth of the time
+            return Masked(g.value * partial, g.mask)  # zeros stay zero, in a fifth of the time of `_product_where`
         return Masked(_product_where(g.mask, g.value, partial), g.mask)
     with np.errstate(invalid="ignore"):
         value = np.where(g.mask, g.value * partial, 0.0)
@@ -286,7 +286,7 @@ def scale(g: Cotangent, partial: Value) -> Value:
 
 
 def _product_where(mask: Value, a: Value, b: Value) -> Value:
-    """The product of plain arrays, zero outside a mask, where nothing is multiplied."""
+    """Return the product of plain arrays, which is zero and is not computed outside the mask."""
     return np.multiply(a, b, where=mask, out=_zeros(a.shape, np.result_type(a, b)))
 
 
@@ -295,7 +295,7 @@ _zeros, _ones, _array = numpy.zeros, numpy.ones, numpy.array
 
 
 def select(g: Cotangent, weight: Value) -> Value:
-    """The part of `g` that goes to an argument chosen with `weight`, structurally zero where the weight is zero."""
+    """Return the part of `g` for an argument chosen with `weight`, structurally zero where the weight is zero."""
     g = settled(g) if type(g) in FORMS else g
     value = dense(g)
     if decided(weight) and np.ndim(value) == 0:
@@ -310,7 +310,7 @@ def select(g: Cotangent, weight: Value) -> Value:
 
 
 def transposed(transpose: Value, moves: bool, g: Cotangent, *args: Value, **params: Option) -> Value:
-    """`transpose` of a cotangent; a mask goes along where the function only moves elements."""
+    """Return `transpose` of a cotangent; if the function only moves elements, the mask is transposed with it."""
     if type(g) not in FORMS:
         return transpose(g, *args, **params)
     value = transpose(dense(g), *args, **params)
@@ -321,12 +321,12 @@ def transposed(transpose: Value, moves: bool, g: Cotangent, *args: Value, **para
 
 
 def movable(mask: Value) -> Value:
-    """A mask as the transpose of a function that moves elements takes it: truth values, or staged numbers."""
+    """Return a mask in the form in which the transpose of a move takes it: plain truth values, or traced numbers."""
     return mask if type(mask) is np.ndarray else mask * 1.0
 
 
 def as_mask(moved: Value) -> Value:
-    """Return the mask that a transpose has made of one that `movable` gave."""
+    """Return the mask that a transpose has made from the result of `movable`."""
     moved = dense(moved)
     return moved if type(moved) is np.ndarray and moved.dtype == bool else moved != 0
 
@@ -355,14 +355,14 @@ def sum_to(g: Cotangent, shape: Shape) -> Value:
 
 
 def sum_over(g: Cotangent, axes: Axis) -> Value:
-    """The sum of a plain or traced array over some axes, which are in order."""
+    """Return the sum of a plain or traced array over some axes, which are in order."""
     return total_over(g, axes) if type(g) is np.ndarray else np.sum(g, axis=axes)
 
 
 def total_over(x: Value, axes: Axis) -> Value:
-    """The sum of a plain array over some axes, in order, or over all (None).
+    """Return the sum of a plain array over some axes, in order, or over all axes (None).
 
-    NumPy sums many short rows, or few columns, up to ten times slower than a matrix multiplies a vector of ones.
+    NumPy's sum over many short rows, or down few columns, takes up to ten times longer than a product with ones.
     """
     if type(axes) is int and -x.ndim <= axes < x.ndim:
         axes = (axes % x.ndim,)
@@ -379,7 +379,7 @@ def total_over(x: Value, axes: Axis) -> Value:
 
 
 def spread(g: Cotangent, shape: Shape) -> Value:
-    """`np.broadcast_to`, at a third of its price for plain arrays."""
+    """Do the same as `np.broadcast_to`, for plain arrays in a third of its time."""
     kind = type(g)
     if kind in (float, np.float64):
         g = _array(g)
@@ -392,7 +392,7 @@ def spread(g: Cotangent, shape: Shape) -> Value:
 
 
 def broadcast_like(t: Tangent, result: Value) -> Value:
-    """A tangent with the shape of the result it belongs to."""
+    """Return a tangent broadcast to the shape of the result that it belongs to."""
     if type(t) is float or t is None:
         return t if t is None or not getattr(result, "shape", ()) else spread(t, result.shape)
     shape = getattr(result, "shape", ())

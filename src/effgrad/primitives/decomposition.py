@@ -1,17 +1,19 @@
-"""Eigenvalues and their vectors. Batches everywhere, as in NumPy.
+"""Eigenvalues and eigenvectors. As in NumPy, the functions take stacks of matrices.
 
-A derivative is that of the function as NumPy computes it. `eigh` and `eigvalsh` read one triangle of their argument, so
-the derivative by the other is 0; `effgrad.symmetric(a)` before them gives the symmetric one.
+The derivatives are those of the functions as NumPy computes them. `eigh` and `eigvalsh` read one triangle of their
+argument, so the derivative with respect to the other is 0. Applying `effgrad.symmetric(a)` before them gives the
+symmetric derivative.
 
-A decomposition with several results has a primitive that returns them packed in one array, and the functions take it
-apart. Where eigenvalues coincide, their vectors have no derivative: the part of a rule that divides by their difference
-is NaN, unless the vectors are not used at all, which the cotangent's structural zeros tell. A program in which the
-choice of vectors cancels has its limit (`effgrad.api.singular`).
+A decomposition with several results has a primitive that returns them packed in one array, and the functions unpack it.
+Where eigenvalues coincide, their vectors have no derivative. The part of a rule that divides by the eigenvalues'
+difference is then NaN, unless the vectors are not used at all, which the cotangent's structural zeros show. If the
+choice of vectors cancels in a program, its derivative is found as a limit (`effgrad.api.singular`).
 
 Cotangents are not conjugated (`effgrad.primitives.complexes`): the rules below are stated for the conjugate G of a
 cotangent, with dL = Re tr(G^H dY), and conjugate their result.
 
-Complex vectors have the phases of LAPACK, whose reflections leave a row of them real.
+Complex eigenvectors of Hermitian matrices have the phases that LAPACK gives them, whose reflections leave a row of the
+vectors real.
 
 Eigenvectors: Giles, An extended collection of matrix derivative results (2008); Boeddeker et al., On the computation of
 complex-valued gradients (2017).
@@ -37,7 +39,7 @@ from effgrad.primitives.product import inv, mT, solve
 from effgrad.primitives.quotients import asked, diagonal, of_phases, over_differences, phases
 from effgrad.vocabulary import Cotangent, Tangent, Value
 
-# Eigenvalues of Hermitian matrices: a row of eigenvalues over the matrix of eigenvectors.
+# Hermitian matrices; the primitive packs the row of eigenvalues on top of the matrix of eigenvectors.
 
 
 def _triangle(lower: bool) -> Value:
@@ -45,7 +47,7 @@ def _triangle(lower: bool) -> Value:
 
 
 def _kept_real(lower: bool) -> int:
-    """The row of complex eigenvectors that LAPACK makes real: its reflections leave it as it is."""
+    """Return the row of complex eigenvectors that is real, because LAPACK's reflections leave it unchanged."""
     return 0 if lower else -1
 
 
@@ -69,14 +71,14 @@ def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
     if is_complex(v):
         gv = gv + of_phases(np.sum(conj(gv) * v, axis=-2, keepdims=True), gv, v, _kept_real(lower))
     inner = np.matmul(adjoint(v), gv)
-    # The Hermitian part of the quotients is all that counts.
+    # Only the Hermitian part of the quotients contributes.
     quotient = over_differences((inner - adjoint(inner)) / 2, w, known, inner)
     middle = quotient + np.real(gw)[..., None, :] * np.eye(w.shape[-1])
     return into_triangle(conj(np.matmul(np.matmul(v, middle), adjoint(v))), lower)
 
 
 def _of_packed(g: Cotangent) -> tuple[Value, Value, Value]:
-    """The cotangents of eigenvalues and eigenvectors, and which of the latter's elements are no structural zeros."""
+    """Return the cotangents of eigenvalues and eigenvectors, and the mask of the latter without structural zeros."""
     known, g = asked(g), dense(g)
     return g[..., 0, :], g[..., 1:, :], known if known is True else known[..., 1:, :]
 
@@ -118,7 +120,7 @@ def _eigvalsh(a: Value, UPLO: str = "L") -> Value:
     return eigvalsh(a, lower=_reads_lower(UPLO))
 
 
-# General square matrices: eigenvalues and eigenvectors are complex, even where they happen to be real.
+# General square matrices; the primitive's eigenvalues and eigenvectors have a complex dtype, even if they are real.
 
 
 def _eig_value(a: Value) -> Value:
@@ -138,7 +140,7 @@ def _eig_jvp(t: Tangent, y: Value, a: Value) -> Value:
 
 
 def _largest(v: Value) -> Value:
-    """Weights that choose the largest element of each column."""
+    """Return weights that select the largest element of each column."""
     size = np.abs(v)
     first = np.argmax(size, axis=-2)[..., None, :] if size.size else np.zeros(size.shape, int)[..., :1, :]
     return (np.arange(v.shape[-2])[:, None] == first) * 1.0
@@ -161,12 +163,12 @@ def _eig_vjp(g: Cotangent, y: Value, a: Value) -> Value:
 eig_packed = general(_eig_value, _eig_jvp, _eig_vjp, name="eig", forms=True, batch=stacked, counterpart=BY_NUMPY)
 
 
-# NumPy 2.5 returns complex numbers whatever the eigenvalues are; NumPy before, and SciPy, real ones where all are real.
+# NumPy 2.5 returns complex numbers for all eigenvalues; earlier NumPy, and SciPy, return real ones if all are real.
 ALWAYS_COMPLEX = np.linalg.eigvals(np.eye(1)).dtype.kind == "c"
 
 
 def real_where_real(a: Value) -> Value:
-    """The eigenvalues and eigenvectors of a matrix, real if all eigenvalues are."""
+    """Return the eigenvalues and eigenvectors of a matrix, real numbers if the matrix and all eigenvalues are real."""
     y = eig_packed(a)
     w, v = y[..., 0, :], y[..., 1:, :]
     if evaluated(_all_real, w) and not is_complex(a):
@@ -190,10 +192,10 @@ def _eigvals(a: Value) -> Value:
 
 
 def in_their_order(w: Value, a: Value) -> Value:
-    """The eigenvalues of `eig` in the order of `np.linalg.eigvals`, which may be another one."""
+    """Return the eigenvalues of `eig` in the order of `np.linalg.eigvals`, which may differ."""
     value = plain(a)
     if isinstance(value, Tracer) and isinstance(value.owner, Evaluation):
-        return w  # of another library, which has one order
+        return w  # another library gives both in the same order
     return np.take_along_axis(w, evaluated(_eigvals_order, a, w), axis=-1)
 
 

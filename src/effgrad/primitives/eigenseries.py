@@ -1,10 +1,10 @@
-"""Eigenvalues and eigenvectors of a matrix as series in t, where some eigenvalues are equal at t = 0.
+"""Eigenvalues and eigenvectors of a matrix as series in t, even if some eigenvalues are equal at t = 0.
 
-Eigenspaces that are apart are separated by a series of matrices, order by order, which are unitary if the matrix is
-Hermitian. Within one of them, the rest of the series is divided by t and has eigenvectors of its own, which are those
-that the vectors beside the point tend to. Rellich's theorem says that both are series for Hermitian matrices; and so
-are singular values and vectors. Other matrices have none where eigenvectors are missing at t = 0.
-Kato, Perturbation theory for linear operators (1995), section II.6.
+The eigenspaces of different eigenvalues are separated, order by order, by a series of matrices, which is unitary if the
+matrix is Hermitian. Within one eigenspace, the rest of the series is divided by t. Its eigenvectors are the limits of
+the eigenvectors at t > 0. By Rellich's theorem, a Hermitian matrix has series of both eigenvalues and eigenvectors, and
+so any matrix has series of singular values and vectors. Other matrices have no series if eigenvectors are missing at
+t = 0. Kato, Perturbation theory for linear operators (1995), section II.6.
 """
 
 from typing import Any
@@ -13,14 +13,14 @@ from effgrad.arrays import laurent
 from effgrad.arrays.laurent import Array, Laurent
 from effgrad.arrays.reach import np
 
-# Eigenvalues that are nearer to each other, relative to the largest, are equal.
+# Eigenvalues whose difference, relative to the largest, is smaller count as equal.
 EQUAL = 1e-10
-# Eigenvectors of a greater condition number are taken for those of a matrix that has no basis of them.
+# If the condition number of the eigenvectors is larger, the matrix counts as one without a basis of eigenvectors.
 DEFECTIVE = 1e7
 
 
 def packed(a: Laurent, hermitian: bool = True) -> Laurent | None:
-    """The eigenvalues as a row over the matrix of eigenvectors, for each matrix of a batch."""
+    """Return the series of the eigenvalues, as a row above the matrix of eigenvectors, for each matrix of a batch."""
     if a.start < 0 or a.end <= 0:
         return None
     c = _from_zero(a)
@@ -33,9 +33,9 @@ def packed(a: Laurent, hermitian: bool = True) -> Laurent | None:
 
 
 def normalized(c: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of a general matrix, of length 1 and with the phases that they have at t = 0.
+    """Return eigenvalues and eigenvectors of a general matrix, of length 1 and with their phases at t = 0.
 
-    NaN where they are real at t = 0 and complex beside it, since a program may have chosen real numbers.
+    The vectors are NaN if they are real at t = 0 and complex elsewhere, since the program may have taken real numbers.
     """
     w, v = eigen(c, hermitian=False)
     if np.isrealobj(c) and not np.imag(np.linalg.eigvals(c[0])).any() and np.iscomplexobj(w):
@@ -50,10 +50,10 @@ def normalized(c: Array) -> tuple[Array, Array]:
 
 
 def packed_svd(a: Laurent) -> Laurent | None:
-    """Left singular vectors, singular values and the transpose of the right vectors, raveled one after the other.
+    """Return left singular vectors, singular values and the transposed right vectors, raveled one after the other.
 
-    They are eigenvectors of the Hermitian matrix with `a` and its transpose beside the diagonal. None where a singular
-    value is 0 as far as is known: the two halves of its vector are not a pair.
+    They come from the eigenvectors of the Hermitian matrix with `a` and its adjoint off the diagonal. The result is
+    None if a singular value is 0 up to the known order, since the two halves of its vector are then not a pair.
     """
     if a.start < 0 or a.end <= 0:
         return None
@@ -68,7 +68,7 @@ def packed_svd(a: Laurent) -> Laurent | None:
         s, v = w[: len(v), last], v[:, :, last] * 2**0.5
         if not np.allclose(np.linalg.norm(v[0, :m], axis=0), 1.0, atol=1e-6):
             return None
-        # The phases are those at t = 0 of the vectors that nobody had to choose.
+        # Vectors that are determined up to a phase at t = 0 get the phase that NumPy's have there.
         phase = np.sum(np.conj(v[0, :m]) * np.linalg.svd(part[0], full_matrices=False)[0], axis=0)
         v = v * np.where(np.abs(np.abs(phase) - 1) < 1e-6, phase, 1.0)
         vt = np.conj(np.swapaxes(v[:, m:], 1, 2))
@@ -79,21 +79,21 @@ def packed_svd(a: Laurent) -> Laurent | None:
 
 
 def _from_zero(a: Laurent) -> Array:
-    """The coefficients from that of order 0 on."""
+    """Return the coefficients from order 0 on."""
     lead = np.zeros((a.start, *a.coefficients.shape[1:]), a.coefficients.dtype)
     return np.concatenate([lead, a.coefficients])[: a.end]
 
 
 def eigen(c: Array, hermitian: bool = True) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors from coefficients of shape (terms, n, n); NaN for vectors that are not known.
+    """Return eigenvalues and eigenvectors from coefficients of shape (terms, n, n); unknown vectors are NaN.
 
-    Those of a general matrix are not normalized.
+    The eigenvectors of a general matrix are not normalized.
     """
     terms, n, _ = c.shape
     if n == 1:
         return c[:, 0], np.concatenate([np.ones((1, 1, 1)), np.zeros((terms - 1, 1, 1))])
     w, v = np.linalg.eigh(c[0]) if hermitian else np.linalg.eig(c[0])
-    if np.isrealobj(c) and not np.imag(w).any():  # NumPy 2.5 has complex ones for every general matrix
+    if np.isrealobj(c) and not np.imag(w).any():  # NumPy 2.5 returns complex numbers for every general matrix
         w, v = np.real(w), np.real(v)
     if not hermitian and not np.linalg.cond(v) < DEFECTIVE:
         return w[None], v[None] * np.nan
@@ -104,7 +104,7 @@ def eigen(c: Array, hermitian: bool = True) -> tuple[Array, Array]:
         inverse = np.conj(v).T if hermitian else np.linalg.inv(v)
         return _of_groups(np.matmul(np.matmul(inverse, c), v), w, v, groups, hermitian)
     mean = np.full((1, n), w.mean())
-    if not c[1:].any():  # as far as is known, they are equal all along
+    if not c[1:].any():  # up to the known order, the eigenvalues are equal all along the path
         vectors = np.concatenate([np.eye(n)[None], np.zeros((terms - 1, n, n))])
         return np.concatenate([mean, np.zeros((terms - 1, n))]), vectors if terms > 1 else vectors * np.nan
     rest, vectors = eigen(c[1:], hermitian)
@@ -112,7 +112,7 @@ def eigen(c: Array, hermitian: bool = True) -> tuple[Array, Array]:
 
 
 def _groups(w: Array, near: float) -> list[Array]:
-    """The places of eigenvalues that are equal."""
+    """Return the positions of the eigenvalues, in groups of equal ones."""
     left, groups = np.arange(len(w)), []
     while left.size:
         equal = np.abs(w[left] - w[left[0]]) <= near
@@ -122,7 +122,11 @@ def _groups(w: Array, near: float) -> list[Array]:
 
 
 def _of_groups(c: Array, w: Array, v: Array, groups: list[Array], hermitian: bool) -> tuple[Array, Array]:
-    """The eigenvectors of a series whose first coefficient is diagonal: each group by itself, once they are apart."""
+    """Return eigenvalues and eigenvectors of a series whose first coefficient is diagonal with the elements `w`.
+
+    The groups of equal eigenvalues are separated, and then each group is solved by itself. The vectors are multiplied
+    by `v`.
+    """
     turn, blocks = _separated(c, w, groups, hermitian)
     found = [eigen(blocks[:, group[:, None], group], hermitian) for group in groups]
     known = min(len(vectors) for _, vectors in found)
@@ -135,7 +139,7 @@ def _of_groups(c: Array, w: Array, v: Array, groups: list[Array], hermitian: boo
 
 
 def _separated(c: Array, w: Array, groups: list[Array], hermitian: bool) -> tuple[Array, Array]:
-    """Q and block-diagonal D with C Q = Q D.
+    """Return the series Q and the block-diagonal series D with C Q = Q D.
 
     C begins with the diagonal matrix of `w`, and Q is unitary if C is Hermitian.
     """

@@ -1,7 +1,7 @@
-"""Elementwise primitives: each is its implementation and its partials, one per argument.
+"""Elementwise primitives, each given by its implementation and its partials, one per argument.
 
-Conventions at points where a function is not smooth: the minimum-norm element of the subdifferential (0 for `abs` at
-0, the average at ties of `maximum`), and 1 for `clip` at its ends.
+Where a function is not smooth, the derivative is by convention the minimum-norm element of the subdifferential (0 for
+`abs` at 0, the average at ties of `maximum`), and 1 for `clip` at its bounds.
 """
 
 import operator
@@ -20,13 +20,13 @@ from effgrad.primitives.primitive import elementwise
 from effgrad.vocabulary import Option, Value
 
 NUMBERS = frozenset((int, float))
-MOST_EXPONENTS = 50  # a power with more different ones has no series
+MOST_EXPONENTS = 50  # a power with more distinct exponents has no series
 
 
 def _one_over(b: Value) -> Value:
     try:
         return 1 / b
-    except ZeroDivisionError:  # of a Python number that an array is divided by, where NumPy has an infinity
+    except ZeroDivisionError:  # `b` is a Python number; NumPy divides by zero to infinity
         return np.divide(1.0, b)
 
 
@@ -36,20 +36,22 @@ def _minus_over(y: Value, b: Value) -> Value:
 
 
 def _power_base(y: Value, a: Value, n: Value) -> Value:
-    # Where the exponent is 0 the function is constant, also at a = 0 where a**(n-1) is infinite; but not as it moves.
+    # With exponent 0 the function is constant in a, also at a = 0, where a**(n-1) is infinite. If the exponent is
+    # differentiated too, the partial varies with it, and only a = 0 is excepted.
     flat = (plain(n) == 0) & (plain(a) == 0) if differentiated(n) else plain(n) == 0
     if decided(flat):
         try:
             if 0 < plain(n).real < 1:
                 return _unless_infinite(n * a ** (n - 1))
             return 0.0 if flat else n * (a if type(n) in NUMBERS and n == 2 else a ** (n - 1))
-        except (ZeroDivisionError, OverflowError):  # of Python's floats, where NumPy has an infinity
+        except (ZeroDivisionError, OverflowError):  # raised by Python's floats, where NumPy gives infinity
             return n * np.reciprocal(a ** (1 - n))
     return n * a ** np.where(flat, 1.0, n - 1)
 
 
 def _power_exponent(y: Value, a: Value, n: Value) -> Value:
-    # 0**n is 0 for every n > 0: flat in n. A negative base has no derivative in n: NaN, for this argument alone.
+    # 0**n is 0 for every n > 0, so it is flat in n. A negative base has no derivative in n, which gives NaN for this
+    # argument alone.
     zero = plain(a) == 0
     safe = (1.0 if zero else a) if decided(zero) else np.where(zero, 1.0, a)
     with np.errstate(invalid="ignore"):
@@ -57,9 +59,9 @@ def _power_exponent(y: Value, a: Value, n: Value) -> Value:
 
 
 def _weight(name: str, chosen: Value, tied: Value, left: float, ahead: Value, behind: Value) -> Value:
-    """The weight of an argument of a maximum or minimum; `left` is its limit at a tie from the left.
+    """Return the weight of an argument of a maximum or minimum; `left` is its limit at a tie from the left.
 
-    It is chosen where `ahead` is the larger of two values, one of which is the argument.
+    The argument is chosen where `ahead` is larger than `behind`. One of these two is the argument.
     """
     if nested(ahead, tied) or nested(behind, tied):
         return stepped(chosen * 1.0, tied, lambda: ahead - behind, 0.5)
@@ -71,7 +73,7 @@ def _weight(name: str, chosen: Value, tied: Value, left: float, ahead: Value, be
 
 
 def _extreme(name: str, left: float, own: Value, other: Value, larger: bool) -> Value:
-    """The weight of an argument in `maximum` or `minimum`; NaN stays with the argument that it belongs to."""
+    """Return the weight of an argument of `maximum` or `minimum`; a NaN argument gets a weight of NaN."""
     x, z = plain(own), plain(other)
     ahead, behind = (own, other) if larger else (other, own)
     weight = _weight(name, x > z if larger else x < z, x == z, left, ahead, behind)
@@ -82,7 +84,7 @@ def _extreme(name: str, left: float, own: Value, other: Value, larger: bool) -> 
     return np.where(x != x, np.nan, weight)
 
 
-# The function of NumPy itself, without a rule.
+# NumPy's function itself, without a rule.
 _sum = np.add.reduce
 
 
@@ -118,7 +120,7 @@ def _least(a: Laurent, b: Laurent) -> Laurent:
 
 
 def _power_series(a: Laurent, n: Laurent) -> Laurent | None:
-    """The power with constant exponents, by one series for each of them."""
+    """Return the series of a power with constant exponents, from one series for each distinct exponent."""
     exponent = n.plain()
     different = np.unique(exponent)
     constant = not n.coefficients[1:].any() and n.start <= 0
@@ -171,7 +173,8 @@ absolute = elementwise(
 
 
 def _minus_quotient(y: Value, a: Value, b: Value) -> Value:
-    # From the remainder, which is exact: the rounded quotient of numbers like 3 and 0.3 may be the next integer.
+    # The quotient is found from the remainder, which is exact. The rounded quotient of numbers like 3 and 0.3 may be
+    # the next integer.
     return -np.rint((plain(a) - plain(y)) / plain(b))
 
 
@@ -228,7 +231,7 @@ where = elementwise(
 clip = elementwise(
     np.clip,
     lambda y, x, low, high: _inside(x, low, high),
-    # Where the ends are exchanged, NumPy gives the upper one.
+    # If the lower bound exceeds the upper bound, NumPy gives the upper bound.
     lambda y, x, low, high: ((plain(x) < plain(low)) & (plain(low) <= plain(high))) * 1.0,
     lambda y, x, low, high: ((plain(x) > plain(high)) | (plain(low) > plain(high))) * 1.0,
     selects=True,
@@ -243,7 +246,7 @@ def _half_over(y: Value) -> Value:
 
 
 def _unless_infinite(reciprocal: Value) -> Value:
-    """A reciprocal, NaN where it is 0: there its argument is infinite, which may be an overflow far from infinity."""
+    """Return a reciprocal, with NaN where it is 0, since its argument is infinite there, perhaps by an overflow."""
     zero = plain(reciprocal) == 0
     if not decided(zero) and isinstance(zero, Tracer):
         return np.where(zero, np.nan, reciprocal)
@@ -253,7 +256,7 @@ def _unless_infinite(reciprocal: Value) -> Value:
 
 
 def _sinc_partial(y: Value, x: Value) -> Value:
-    # The series near 0 has every derivative there; the quotient loses all its digits.
+    # Near 0 the series has derivatives of every order, while the quotient loses all its digits.
     near = np.abs(plain(x)) < 1e-2
     t = np.where(near, 1.0, x) * np.pi
     z = (np.pi * x) ** 2
@@ -262,20 +265,20 @@ def _sinc_partial(y: Value, x: Value) -> Value:
 
 
 def _logaddexp_partial(y: Value, a: Value, b: Value) -> Value:
-    # y is -inf only where both arguments are: no weight to either.
+    # y is -inf only where both arguments are, and then neither gets a weight.
     finite = plain(y) != -np.inf
     return np.where(finite, sp.expit(np.where(finite, a, 0.0) - np.where(finite, b, 0.0)), 0.0)
 
 
 def _one_minus_square(x: Value) -> Value:
-    # The product has all digits near 1, and the derivative of the difference has them near 0.
+    # Near 1 the product keeps all digits, and near 0 the derivative of the difference does.
     return np.where(np.abs(plain(x)) < 0.5, 1 - x * x, (1 - x) * (1 + x))
 
 
 def _root_of_one_minus_square(x: Value) -> Value:
     if not np.iscomplexobj(plain(x)):
         return np.sqrt(_one_minus_square(x))
-    # On the branch cuts the sign of a zero says which side: 1 - x would lose it.
+    # On the branch cuts the sign of a zero imaginary part selects the side, and 1 - x would lose it.
     return np.where(np.abs(plain(x)) < 0.5, np.sqrt(1 - x * x), np.sqrt(-(x - 1)) * np.sqrt(x + 1))
 
 
@@ -284,7 +287,7 @@ def _root_of_one_plus_square(x: Value) -> Value:
 
 
 def _over_square(c: Value, a: Value, b: Value) -> Value:
-    """`c / (a**2 + b**2)`, whose square may overflow or underflow where the quotient does not."""
+    """Return `c / (a**2 + b**2)` without the squares, which may overflow or underflow when the result does not."""
     size = np.hypot(a, b)
     return np.divide(np.divide(c, size), size)
 
@@ -375,7 +378,7 @@ ARITHMETIC = {
     np.float_power: power, np.negative: negative, np.absolute: absolute, np.mod: mod, np.maximum: maximum,
     np.minimum: minimum, np.fmod: fmod, np.fmax: fmax, np.fmin: fmin,
 }  # fmt: skip
-# `primitives/complexes.py` and `primitives/ufuncs.py` choose rows for these.
+# `np.absolute` and `np.float_power` get their rules in `primitives/complexes.py` and `primitives/ufuncs.py`.
 UFUNCS.enter({u: row for u, row in (UNARY | BINARY | ARITHMETIC).items() if u not in (np.absolute, np.float_power)})
 
 

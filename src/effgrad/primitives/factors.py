@@ -1,7 +1,7 @@
-"""Triangular factors of matrices: Cholesky and QR. Batches everywhere, as in NumPy.
+"""Triangular factors of matrices: Cholesky and QR. As in NumPy, they take stacks of matrices.
 
-`cholesky` reads one triangle of its argument, so the derivative by the other is 0; `effgrad.symmetric(a)` before it
-gives the symmetric derivative.
+`cholesky` reads one triangle of its argument, so the derivative with respect to the other is 0. Applying
+`effgrad.symmetric(a)` before it gives the symmetric derivative.
 
 Cotangents are not conjugated (`effgrad.primitives.complexes`): the rules below are stated for the conjugate G of a
 cotangent, with dL = Re tr(G^H dY), and conjugate their result.
@@ -28,12 +28,12 @@ from effgrad.vocabulary import Cotangent, Tangent, Value
 
 
 def adjoint(x: Value) -> Value:
-    """The conjugate transposes of matrices."""
+    """Return the conjugate transposes of matrices."""
     return conj(mT(x))
 
 
 def diagonal_matrix(x: Value) -> Value:
-    """The matrices with their diagonals alone; what is beside them is not looked at."""
+    """Return the diagonals of matrices as matrices; the other elements are not read, so a NaN there has no effect."""
     return np.triu(np.tril(x))
 
 
@@ -41,17 +41,17 @@ def imaginary_diagonal(x: Value) -> Value:
     return 1j * np.imag(diagonal_matrix(x)) if is_complex(x) else 0.0
 
 
-# Hermitian matrices, of which one triangle is read.
+# Hermitian matrices given by one triangle.
 
 
 def hermitian(a: Value, lower: bool) -> Value:
-    """The Hermitian matrix whose one triangle `a` has."""
+    """Return the Hermitian matrix that has one triangle of `a`."""
     half = np.tril(a, -1) if lower else np.triu(a, 1)
     return half + adjoint(half) + np.real(diagonal_matrix(a))
 
 
 def into_triangle(g: Cotangent, lower: bool) -> Value:
-    """The transpose of `hermitian`, of cotangents."""
+    """Return the transpose of `hermitian` applied to a cotangent."""
     both = g + adjoint(g)
     return (np.tril(both, -1) if lower else np.triu(both, 1)) + np.real(diagonal_matrix(g))
 
@@ -60,7 +60,7 @@ def into_triangle(g: Cotangent, lower: bool) -> Value:
 
 
 def _phi(x: Value) -> Value:
-    """The lower triangle with half the diagonal."""
+    """Return the lower triangle with half the diagonal."""
     return np.tril(x) - 0.5 * diagonal_matrix(x)
 
 
@@ -83,7 +83,8 @@ cholesky = general(
 )
 
 
-# QR of matrices with at least as many rows as columns: q over r. A wide matrix is q times r and the rest.
+# The primitive QR, for matrices with at least as many rows as columns, packs q on top of r. For a wide matrix the
+# remaining columns of r are q^H times those of the matrix.
 
 
 def _qr_value(a: Value) -> Value:
@@ -108,7 +109,7 @@ def _qr_jvp(t: Tangent, y: Value, a: Value) -> Value:
 def _qr_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     m, g = shape_of(a)[-2], conj(g)
     q, r, gq, gr = y[..., :m, :], y[..., m:, :], g[..., :m, :], g[..., m:, :]
-    # Transposing the rule going forward: what `inner` receives, then `scaled`.
+    # The transpose of the forward rule: first the cotangent of `inner`, then that of `scaled`.
     into = np.matmul(np.triu(gr), adjoint(r)) - np.matmul(adjoint(q), gq)
     received = into - _below(into - adjoint(into)) - imaginary_diagonal(into)
     return conj(adjoint(np.linalg.solve(r, adjoint(gq + np.matmul(q, received)))))
@@ -124,7 +125,7 @@ def _qr(a: Value, mode: str = "reduced") -> Value:
         reflectors, tau, q = householder(a)
         return (mT(reflectors), tau) if mode == "raw" else QRResult(q, np.triu(reflectors))
     k = min(m, n)
-    if evaluated(_depend, a[..., :k]):  # the last column of a square matrix may
+    if evaluated(_depend, a[..., :k]):  # the derivative exists even if the last column of a square matrix is dependent
         reflectors, _, q = householder(a)
         q, r = q[..., :k], np.triu(reflectors)[..., :k, :]
     else:
@@ -136,7 +137,7 @@ def _qr(a: Value, mode: str = "reduced") -> Value:
 
 
 def _depend(a: Value) -> bool:
-    """Whether a column of matrices depends on those before it, to rounding; of NumPy's arrays alone."""
+    """Return whether a column depends on those before it, up to rounding; this is tested for NumPy arrays only."""
     if type(a) is not np.ndarray:
         return False
     heads = np.diagonal(np.linalg.qr(a, "r"), axis1=-2, axis2=-1)
@@ -144,14 +145,14 @@ def _depend(a: Value) -> bool:
 
 
 def _rounding(a: Value) -> Value:
-    """The length of what is left of a column of matrices that depends on others, at most."""
+    """Return the largest length that rounding may leave of a column that depends on other columns."""
     return np.finfo(a.dtype).eps * max(a.shape[-2:]) * np.abs(a).max(axis=(-2, -1), initial=0.0)
 
 
 def householder(a: Value) -> tuple[Value, Value, Value]:
-    """LAPACK's QR by reflections I - tau v v^H: r over the vectors v, the numbers tau, and the square q.
+    """Return LAPACK's QR by reflections I - tau v v^H: r above the vectors v, the numbers tau, and the square q.
 
-    Of a column that depends on those before it, the reflection has no derivative.
+    The reflection for a column that depends on those before it has no derivative.
     """
     least = evaluated(_rounding, a) if type(example(a)) is np.ndarray else 0.0
     m, n = shape_of(a)[-2:]
@@ -173,7 +174,10 @@ def householder(a: Value) -> tuple[Value, Value, Value]:
 
 
 def _reflector(x: Value, least: Value) -> tuple[Value, Value, Value]:
-    """beta, tau and v of the reflection that takes a vector to its first axis; NaN of one no longer than `least`."""
+    """Return beta, tau and v of the reflection that maps a vector to its first axis.
+
+    They are NaN for a vector no longer than `least`.
+    """
     if shape_of(x)[-1] > 1:
         short = evaluated(_is_short, x, least)
         x = x * np.where(short, np.nan, 1.0)[..., None]

@@ -1,6 +1,6 @@
-"""Fourier transforms: two linear primitives along one axis, and the others written with them.
+"""Fourier transforms: two linear primitives along one axis, with which the other transforms are written.
 
-The matrix of the transform is symmetric, so `fft` is its own transpose, and so is `ifft`.
+The matrices of the transforms are symmetric, so `fft` and `ifft` are their own transposes.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ ifft: Any = linear(
 
 
 def _resized(a: Value, n: int | None, axis: int) -> Value:
-    """Cut or filled with zeros to length `n`."""
+    """Return an array cut or padded with zeros to length `n` along an axis."""
     length = shape_of(a)[axis]
     if n is None or n == length:
         return a
@@ -56,10 +56,10 @@ def _rfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, o
 
 
 def _irfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
-    """The inverse transform of the whole spectrum, which is Hermitian: its other half is the conjugate."""
+    """Return the inverse transform of a Hermitian spectrum given by its first half; its other half is the conjugate."""
     n = 2 * (shape_of(a)[axis] - 1) if n is None else n
     half = np.moveaxis(_resized(a, n // 2 + 1, axis), axis, -1)
-    # The first bin, and for an even length the last, belong to real numbers: their imaginary parts are not looked at.
+    # The first bin, and for an even length the last, are real in a Hermitian spectrum, so imaginary parts are ignored.
     first, last = np.real(half[..., :1]), n // 2 if n % 2 == 0 else n // 2 + 1
     middle = half[..., 1:last]
     end = [np.real(half[..., last:])] if n % 2 == 0 and n > 1 else []
@@ -67,13 +67,13 @@ def _irfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, 
     return np.moveaxis(np.real(_ifft(spectrum, None, -1, norm)), -1, axis)
 
 
-# The axes of a transform over several.
+# The axes of a transform over several axes.
 Axes: TypeAlias = Sequence[int] | None
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
 def _over(axes: Axes, s: Value, a: Value) -> tuple[list[int], list[Value]]:
-    """The axes of a transform over several, and their lengths, also where an axis comes twice."""
+    """Return the axes of a transform over several axes, and their lengths, even if an axis comes twice."""
     if axes is None:
         axes = range(-len(s), 0) if s is not None else range(ndim_of(a))
     axes = list(axes)

@@ -1,9 +1,10 @@
 """A value from one computation with the derivative of another.
 
-Many functions of NumPy and SciPy have a short definition whose derivative is theirs, but whose rounding errors are not.
-`as_computed` runs the function itself for the value, so that value, dtype, shape and errors are the library's to the
-bit, and the definition for the derivative. A staged program, and an array of another library, have the definition only;
-in single precision, where definitions round elsewhere than the library, the results have the library's dtypes.
+Many functions of NumPy and SciPy have a short definition that has the same derivative but other rounding errors.
+`as_computed` runs the library's function for the value, so that value, dtype, shape and errors are the library's to the
+bit. It runs the definition for the derivative. A staged or batched program, and an array of another library, use the
+definition only. In a staged or batched program in single precision, the results are then cast to the library's dtypes,
+since definitions round at other points than the library.
 """
 
 import functools
@@ -23,7 +24,7 @@ given = elementwise(lambda derived, value: value, 1, None, name="given", series=
 
 
 def as_computed(original: Function, definition: Function) -> Function:
-    """A rule that has the value of `original` and the derivative of `definition`."""
+    """Return a rule that has the value of `original` and the derivative of `definition`."""
 
     @functools.wraps(definition)
     def rule(*args: Value, **kwargs: Option) -> Value:
@@ -41,13 +42,13 @@ def as_computed(original: Function, definition: Function) -> Function:
 
 
 def _defined(original: Callable[..., object], definition: Callable[..., object], args: Tree, kwargs: Tree) -> Tree:
-    """The results of a definition; one that raises an error where the function does not has no rule for the call."""
+    """Return the results of a definition; if it raises an error and the function does not, raise `NoRule`."""
     try:
         return definition(*args, **kwargs)
     except EffgradError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        inspect.signature(definition).bind(*args, **kwargs)  # an error about the arguments is the caller's
+        inspect.signature(definition).bind(*args, **kwargs)  # raises if the caller gave wrong arguments
         values, options = copied(mapped(example, args)), copied(mapped(example, kwargs))
         outside(functools.partial(original, *values, **options))
         name = getattr(original, "__name__", "a function")
@@ -55,27 +56,27 @@ def _defined(original: Callable[..., object], definition: Callable[..., object],
 
 
 def all_as_computed(definitions: dict[Value, Value]) -> dict[Value, Value]:
-    """Rules of functions by their definitions."""
+    """Return the rule `as_computed` for each function in a table of definitions."""
     return {original: as_computed(original, definition) for original, definition in definitions.items()}
 
 
 def outside(program: Callable[[], Value]) -> Value:
-    """Run a program of plain values as it runs where there is no derivative."""
+    """Run a program of plain values as if outside all derivatives, by masking every handler of `Smooth`."""
     return mask(Smooth, outside, program) if handled(Smooth) else program()
 
 
 def _in_single(args: object, kwargs: object) -> bool:
-    """Whether arguments of a staged or batched call are in single precision."""
+    """Return whether the arguments of a staged or batched call contain values in half or single precision."""
     values = [plain(leaf) for leaf in leaves((args, kwargs))]
     single = any(getattr(value, "dtype", None) in _SINGLE for value in values)
-    return single and all(depends(value) for value in values if isinstance(value, Tracer))  # and of no other library
+    return single and all(depends(value) for value in values if isinstance(value, Tracer))  # excludes other libraries
 
 
 _SINGLE = frozenset(map(np.dtype, "efF"))
 
 
 def with_dtypes(original: Callable[..., Tree], args: Tree, kwargs: Tree, derived: Tree) -> Tree:
-    """The results of a definition in the dtypes that the function gives for the example of a staged program."""
+    """Return the results of a definition in the dtypes that the function gives for the staged program's example."""
     values, options = mapped(example, args), mapped(example, kwargs)
     value = outside(functools.partial(original, *copied(values), **copied(options)))
     return _with_dtypes(derived, value)
@@ -92,9 +93,9 @@ def _with_dtypes(derived: Tree, value: Tree) -> Tree:
 
 
 def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
-    """The results of a definition with the values that the function itself has computed.
+    """Return the results of a definition with the values that the function itself has computed.
 
-    What a staged program computes, or a batch, stays: the function has computed it for an example.
+    Results in a staged program or a batch are returned unchanged, since the function has computed only an example.
     """
     if isinstance(plain(derived), Tracer):
         return derived
@@ -110,7 +111,7 @@ def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
         parts = [with_value(d, v, name) for d, v in zip(derived, value, strict=True)]
         if not hasattr(value, "_fields"):
             return type(value)(parts)
-        # A result with more than its fields is not made of them alone.
+        # A named tuple with extra attributes cannot be built from its fields alone.
         return type(derived)(*parts) if hasattr(value, "_extra_fields") else type(value)(*parts)
     if isinstance(derived, tuple) and len(derived) == 1:
         return with_value(derived[0], value, name)
@@ -125,7 +126,7 @@ def _is_same_memory(derived: Value, value: Value) -> bool:
 
 
 def agree(derived: Value, value: Value) -> bool:
-    """Whether a definition has the value of the function, but for what rounding may do to either."""
+    """Return whether the values of a definition and of the function agree up to rounding errors."""
     derived, value = np.asarray(derived), np.asarray(value)
     if value.dtype.kind not in "biufc":
         return False
@@ -137,7 +138,7 @@ def agree(derived: Value, value: Value) -> bool:
 
 
 def _overwrites(function: Function, args: Tree, kwargs: Tree) -> bool:
-    """Whether a function is told to write to its arguments."""
+    """Return whether an option of a call lets the function overwrite its arguments."""
     places = _overwriting(function).items()
     told = [args[place] if place < len(args) else kwargs.get(name, False) for name, place in places]
     return any(isinstance(option, np.ndarray) or option for option in told)
@@ -145,7 +146,7 @@ def _overwrites(function: Function, args: Tree, kwargs: Tree) -> bool:
 
 @functools.cache
 def _overwriting(function: Function) -> dict[str, int]:
-    """The options of a function to write to its arguments, and their places."""
+    """Return the names of a function's `overwrite` options, and their positions."""
     try:
         names = inspect.signature(function).parameters
     except ValueError:

@@ -1,11 +1,12 @@
-"""Moves: primitives each element of whose result is an element of an argument, or zero.
+"""Moves, which are primitives whose result consists of elements of the arguments and zeros.
 
-What a move does is its index map, which is the function itself: applied to the numbers of the elements (`numbered`), it
-says which element goes where. Batches, Jacobians, patterns of sparsity and machine code follow from that. Two kinds of
-rows say more, where numbers would take time or memory:
+A move is determined by its index map, which the function itself gives: applied to the numbers of the elements
+(`numbered`), it says which element goes where. Batches, Jacobians, sparsity patterns and machine code are derived from
+that. Two kinds of rows state more, because the numbers would take time or memory:
 
-* a `view` is affine, an offset and a stride for each axis of the result, so that nothing moves at all;
-* a join says the `places` of its arguments in the result, and its transpose is to read there.
+* the index map of a `view` is affine (an offset, and a stride for each axis of the result), so no element moves in
+  memory;
+* a join states the `places` of its arguments in the result, and its transpose reads the cotangent there.
 """
 
 import functools
@@ -27,16 +28,14 @@ def move(
     function: Function, *, name: str = "", view: Function | None = None, source: Function | None = None,
     clears: bool = False, **facts: Unpack[Facts],
 ) -> Primitive:  # fmt: skip
-    """A primitive that only moves elements: each element of its result is an element of its argument, or zero.
+    """Return a primitive that only moves elements: each element of its result is an element of its argument, or zero.
 
-    The index map is `function` itself: applied to the numbers of the elements (`numbered`), it says which element goes
-    where. Batches, Jacobians, patterns and machine code are derived from that. The transpose follows from a fact that
-    needs no numbers:
+    The transpose is not derived from the numbers of the elements, but from one of these facts:
 
-    * with `view(x, **params)`, the map is affine wherever that is an array in the memory of `x`: an offset, and a
-      stride for each axis. It raises ValueError where NumPy would copy; it never is a number, so it reads nothing;
-    * with `source(**params)`, the result is what the argument has at that index;
-    * otherwise each element stays at its place, or with `clears` may be zero there.
+    * with `view(x, **params)`, the index map is affine whenever this returns a view of the memory of `x`. It raises
+      ValueError where NumPy would copy. It never returns a scalar, so it reads no elements;
+    * with `source(**params)`, the result is the argument indexed by that index;
+    * otherwise each element keeps its position, and with `clears` may become zero.
     """
     if source is not None:
         transpose = _added_to(source)
@@ -50,7 +49,10 @@ def move(
 
 
 def _cleared(function: Function) -> Function:
-    """The transpose of a function that makes some elements zero is the function; what it clears is zero for certain."""
+    """Return the transpose of a function that sets some elements to zero.
+
+    It is the function itself, and the cleared elements of the cotangent are structural zeros.
+    """
 
     def transpose(g: Cotangent, x: Value, **params: Option) -> Cotangent:
         return cotangents.Masked(function(g, **params), function(np.ones(shape_of(g), bool), **params))
@@ -59,20 +61,20 @@ def _cleared(function: Function) -> Function:
 
 
 def _added_to(source: Function) -> Function:
-    """The transpose of a function that reads an index: the cotangent is added to zeros there."""
+    """Return the transpose of a function that reads an index, which adds the cotangent to zeros at this index."""
 
     return lambda g, x, **params: cotangents.placed(g, shape_of(x), source(**params))
 
 
 def _walked_back(view: Function) -> Function:
-    """The transpose of an affine map that reads every element: sums of repeats, another order of axes, a shape."""
+    """Return the transpose of an affine map that reads every element: it sums repeats, reorders axes and reshapes."""
     way_back = functools.lru_cache(1024)(functools.partial(_way_back, view))
 
     def transpose(g: Cotangent, x: Value, **params: Option) -> Cotangent:
         shape = shape_of(x)
         try:
             repeats, order = way_back(shape, **params)
-        except TypeError:  # a list of lengths is no key
+        except TypeError:  # a shape given as a list is not hashable, so it cannot be a cache key
             repeats, order = _way_back(view, shape, **params)
         if repeats:
             g = cotangents.sum_over(g, repeats)
@@ -86,9 +88,10 @@ def _walked_back(view: Function) -> Function:
 
 
 def _way_back(view: Function, shape: Shape, /, **params: Option) -> tuple[Shape, Shape]:
-    """The axes of a view along which elements repeat, and the order of the others as they lie in memory, if it differs.
+    """Return the axes of a view along which elements repeat, and the order of its other axes in memory.
 
-    They are read off the strides of the view of an array of a shape whose elements nobody reads.
+    The order is empty if it is already that of memory. Both are read off the strides of the view of an array of the
+    given shape whose elements are never read.
     """
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     seen = view(np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), shape, strides), **params)
@@ -103,7 +106,10 @@ def _way_back(view: Function, shape: Shape, /, **params: Option) -> tuple[Shape,
 
 
 def numbered(shapes: Iterable[Shape], known: Iterable[bool] | None = None) -> list[Value]:
-    """The numbers of the elements of arrays of some shapes, counted from 1 on; those that are not `known` are 0."""
+    """Return arrays of the given shapes that hold the numbers of their elements.
+
+    The elements of all arrays are counted consecutively from 1. An array that is not `known` holds zeros.
+    """
     arrays, start = [], 1
     for shape, counted in zip(shapes, itertools.repeat(True) if known is None else known, strict=False):
         size = math.prod(shape) if counted else 0
@@ -113,15 +119,16 @@ def numbered(shapes: Iterable[Shape], known: Iterable[bool] | None = None) -> li
 
 
 def broadcast_numbers(shape: Shape, into: Shape) -> Value:
-    """For each element of an array broadcast to a shape, the number of the element that it repeats, from 0 on."""
+    """Return, for each element of an array broadcast to a shape, the number (from 0) of the element that it repeats."""
     return np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), into).ravel()
 
 
 def join(places: Function, function: Function, name: str, *, adds: bool = False, **facts: Unpack[Facts]) -> Primitive:
-    """A move that puts each of its arguments to a place in its result, which only with `adds` may meet: they add up.
+    """Return a move that puts each of its arguments at a place in its result.
 
-    `places(shapes, **params)` gives the shape of the result, and for each argument the index of its place; the rest is
-    zero. The transpose is to read there.
+    `places(shapes, **params)` gives the shape of the result and, for each argument, the index of its place. The rest of
+    the result is zero. Only with `adds` may places overlap, and then the elements are added. The transpose reads the
+    cotangent at the places.
     """
 
     def transpose(wanted: list[int], g: Cotangent, *args: Value, **params: Option) -> list[Value]:
@@ -137,11 +144,11 @@ def writing(
     function: Function, place: Function, name: str, *, distinct: bool = False, clear: Function | None = None,
     **facts: Unpack[Facts],
 ) -> Primitive:  # fmt: skip
-    """A move that writes values over its first argument, one after another.
+    """Return a move that writes values over its first argument, one after another.
 
-    `place(number, shape, **params)` is the index where a value is written. The transpose reads there what has not been
-    written over, of which `distinct` says that it is everything; and it makes the cotangent of the first argument zero
-    at all places, by the move itself or by `clear(g, **params)`.
+    `place(number, shape, **params)` is the index at which a value is written. The cotangent of a value is that of the
+    elements at its index that no later write has overwritten; `distinct` says that no element is overwritten. The
+    cotangent of the first argument is zero at all places, which the move itself or `clear(g, **params)` achieves.
     """
 
     def transpose(wanted: list[int], g: Cotangent, base: Value, *values: Value, **params: Option) -> Iterator[Value]:
@@ -159,10 +166,10 @@ def writing(
 
 
 def moving(function: Function, transpose: Function, name: str, **facts: Unpack[Facts]) -> Primitive:
-    """A move of any number of arguments.
+    """Return a move of any number of arguments.
 
-    `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments whose numbers are `wanted`, all at
-    once: an array made of n numbers has its derivative in time proportional to n.
+    `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments numbered `wanted` all at once. So the
+    derivative of an array made of n numbers takes time proportional to n.
     """
     primitive = Primitive(name, function, "linear", **facts)
 

@@ -1,4 +1,4 @@
-"""Indices and axes, which programs write in many ways, in one form."""
+"""Functions that bring indices and axes, which programs write in many ways, into one form."""
 
 import math
 from typing import Any
@@ -11,19 +11,19 @@ from effgrad.vocabulary import Axes, Axis, Index, Shape, Value
 
 
 def as_tuple(index: object) -> tuple[Value, ...]:
-    """An index as a tuple, in which an integer array without axes is the integer that it means."""
+    """Return an index as a tuple, in which an integer array without axes is replaced by its integer."""
     items = index_parts(index)
     return tuple(int(i) if isinstance(i, np.ndarray) and i.shape == () and i.dtype.kind in "iu" else i for i in items)
 
 
 def opened(index: object) -> tuple[Value, ...]:
-    """A basic index that gives an array, never a number."""
+    """Return a basic index as a tuple with an ellipsis, so that it gives an array and never a scalar."""
     items = as_tuple(index)
     return items if any(i is Ellipsis for i in items) else (*items, ...)
 
 
 def basic(index: object) -> bool:
-    """Whether an index chooses by integers, slices and new axes only, so that NumPy gives a view."""
+    """Return whether an index consists of integers, slices and new axes only, so that NumPy gives a view."""
     items = index_parts(index)
     if BASIC.issuperset(map(type, items)):
         return True
@@ -32,19 +32,19 @@ def basic(index: object) -> bool:
 
 
 def part(x: Value, index: Index) -> Value:
-    """The view of an array at a basic index, also of a single element an array."""
+    """Return the view of an array at a basic index; it is an array even for a single element."""
     if not basic(index):
         raise ValueError("an index of arrays gives no view")
     return x[opened(index)]
 
 
 def everything(item: object) -> bool:
-    """Whether a part of an index chooses all of an axis."""
+    """Return whether a part of an index selects all of an axis, or all remaining axes."""
     return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
 def expanded(index: object, rank: int) -> list[Any] | None:
-    """A basic index with an entry for every axis."""
+    """Return a basic index with an entry for every axis, or None if the index is not basic."""
     items = as_tuple(index)
     if not basic(items):
         return None
@@ -54,17 +54,17 @@ def expanded(index: object, rank: int) -> list[Any] | None:
 
 
 def reduced_axes(axis: Axis, rank: int) -> list[int]:
-    """The axes that a reduction goes over, counted from the first."""
+    """Return the axes that a reduction goes over as non-negative numbers."""
     return list(range(rank)) if axis is None else [int(i) % rank for i in np.atleast_1d(axis)]
 
 
 def permutation(axes: Axes, rank: int) -> tuple[int, ...]:
-    """The axes that a transpose puts in order, counted from the first."""
+    """Return the order of axes that a transpose makes, as non-negative numbers."""
     return tuple(range(rank))[::-1] if axes is None else tuple(int(i) % rank for i in axes)
 
 
 def distinct(index: object) -> bool:
-    """Whether the places of an index are all different, as far as that is quick to say."""
+    """Return whether an index names no element twice; False may mean that this would take long to find out."""
     advanced = [i for i in index_parts(index) if type(i) not in BASIC]
     if len(advanced) != 1:
         return not advanced
@@ -75,9 +75,10 @@ def distinct(index: object) -> bool:
 
 
 def winners(index: Index, shape: Shape) -> Value:
-    """For an assignment to `index`: which of the written elements are still there (the last one at a place wins).
+    """Return a mask of the written elements that remain after an assignment to `index`.
 
-    None stands for all of them, where no part of the index lists places.
+    The last element written to a place remains. The result is None, which stands for all elements, if no part of the
+    index lists places.
     """
     if not any(map(lists_places, index_parts(index))):
         return None
@@ -93,12 +94,12 @@ def winners(index: Index, shape: Shape) -> Value:
 
 
 def lists_places(part: object) -> bool:
-    """Whether a part of an index lists places, of which some may be the same."""
+    """Return whether a part of an index lists places, of which some may be the same."""
     return isinstance(part, np.ndarray | list) or isinstance(part, Tracer) and part.ndim > 0
 
 
 def places_of(moved: Value, a: Value, axis: int) -> Value:
-    """The places in an array of the elements of its rearranged lines."""
+    """Return the positions in `a` of the elements of `moved`, which is `a` rearranged within its lines along `axis`."""
     places = np.empty(a.shape, int)
     np.put_along_axis(places, np.argsort(moved, axis, "stable"), np.argsort(a, axis, "stable"), axis)
     return places

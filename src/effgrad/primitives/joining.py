@@ -1,4 +1,4 @@
-"""Joining, padding, choosing and placing, written with the primitives that move elements."""
+"""Functions that join, choose and place elements, written with the primitives that move elements."""
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
@@ -10,11 +10,9 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.index_map import numbered
 from effgrad.vocabulary import DTypeLike, Option, Value
 
-# Joining and placing.
-
 
 def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> Value:
-    """NumPy places the numbers of the elements, and the elements follow them."""
+    """Insert elements by letting NumPy insert their numbers, and gathering the elements by the resulting numbers."""
     if axis is None:
         arr, axis = np.ravel(arr), 0
     dtype = dtype_of(arr)
@@ -66,7 +64,7 @@ def _meshgrid(*xi: Value, copy: bool = True, sparse: bool = False, indexing: str
 
 
 def _ix(*args: Value) -> Value:
-    """An open mesh, of numbers that are no indices too."""
+    """Return an open mesh, also of numbers that are not indices."""
     meshes = np.ix_(*[np.empty(a.shape) if isinstance(a, Tracer) else a for a in args])
     return tuple(
         np.reshape(a, mesh.shape) if isinstance(a, Tracer) else mesh for a, mesh in zip(args, meshes, strict=True)

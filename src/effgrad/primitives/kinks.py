@@ -1,13 +1,14 @@
-"""Points where a function is not smooth: ties of a maximum, `abs` at 0, `clip` at an end, a norm at 0.
+"""Kinks, points where a function is not smooth: ties of a maximum, `abs` at 0, `clip` at a bound, a norm at 0.
 
-Meeting one performs an operation of its own, `Kink.take`. Without a handler the derivative there is the documented
-default: the element of least norm of the subdifferential (0 for `abs`, the average at ties), and 1 for `clip` at its
-ends.
+A rule that meets a kink performs the operation `Kink.take`. Without a handler the derivative there is the documented
+default: the minimum-norm element of the subdifferential (0 for `abs`, the average at ties), and 1 for `clip` at its
+bounds.
 
-The weight at a kink is a step of a distance: `abs` has the partial `2 step(x) - 1`, a maximum `step(a - b)`, a norm y
-of x has `x * inverse(y)`. Under a further derivative a step is an operation, and its own derivative at 0 is NaN, never
-0: `abs` has no second derivative there. That of `abs(x)**2` is the limit of those beside the point, which
-`effgrad.modes.nearby` finds; a step, a spike and an inverse have Laurent series like any operation.
+The weight at a kink is a step function of a distance: `abs` has the partial `2 step(x) - 1`, a maximum has
+`step(a - b)`, and a norm y of x has `x * inverse(y)`. Under a further derivative a step is an operation. Its derivative
+at 0 is NaN, never 0, since `abs` has no second derivative at 0. The second derivative of `abs(x)**2` is the limit of
+those near the point, which `effgrad.modes.nearby` finds. For this, a step, a spike and an inverse have Laurent series
+like any operation.
 """
 
 from collections import Counter
@@ -30,13 +31,14 @@ class Kink(Effect):
 
     @operation
     def take(self, name: str, at: Value, left: Value, right: Value, default: Value) -> Value:
-        """The partial of `name` where `at` holds, given its limits from the left and from the right there."""
+        """Return the partial of `name`, given its default and, where `at` holds, its limits from the left and right."""
 
 
 def kink(name: str, at: Value, left: Value, right: Value, default: Value) -> Value:
-    """`default`, with the values that a handler of `Kink` takes where the function is not smooth.
+    """Return `default`, or the partial that a handler of `Kink` chooses where the function is not smooth.
 
-    `at` gives the mask of these points, and `left` and `right` may be functions too: without a handler none is called.
+    `at` is a function that gives the mask of these points. `left` and `right` may be functions too. Without a handler
+    none of them is called.
     """
     if not handled(Kink):
         return default
@@ -52,7 +54,8 @@ def _spike(distance: Value) -> Value:
 
 
 def _spike_series(distance: laurent.Laurent) -> laurent.Laurent:
-    # Between what a jump is multiplied by where the function is smooth (order 2 or more) and where it is not (order 0).
+    # A spike has order -1. Where the function is smooth, it is multiplied by a jump of order 2 or more, and the product
+    # vanishes. Where the function is not smooth, the jump has order 0, and the product is infinite.
     order = distance.order()
     at = (distance.start + order >= 2) & (order < len(distance.coefficients))
     return laurent.Laurent(-1, laurent.constant(at * 1.0).coefficients)
@@ -67,7 +70,7 @@ def _inverse(y: Value) -> Value:
         return np.where(y == 0, 0.0, np.reciprocal(y, dtype=np.result_type(y, np.float16)))[()]
 
 
-# The derivative of a step: NaN at 0, where no number is right.
+# The derivative of a step, which is NaN at 0, because no number is right there.
 spike: Primitive = elementwise(
     _spike, lambda y, d: spike(d), name="spike", series=_spike_series,
     counterpart=own("spike", counterparts.spike),
@@ -76,12 +79,13 @@ step = elementwise(
     np.heaviside, lambda y, d, at_zero: spike(d), None, name="step", series=_step_series,
     counterpart=own("heaviside", counterparts.step),
 )  # fmt: skip
-# 1 / y, and 0 at 0: the convention for norms.
+# 1 / y, but 0 at y = 0, which is the convention for norms.
 inverse = elementwise(
     _inverse, lambda r, y: (spike(y) - r) * r, name="inverse", series=lambda y: laurent.power(y, -1.0, of_zero=0.0),
     counterpart=own("inverse_or_zero", counterparts.inverse),
 )  # fmt: skip
-# 1 / y, where y is the root of what may be a square, so that y has a kink at 0; only a hair beside it is that seen.
+# `reciprocal_root` is 1 / y for a root y of a number that may be a square, so that y may have a kink at 0. Its
+# derivative contains `kinked`, which is 0 at the point and a spike in the series infinitely near it.
 kinked = elementwise(
     lambda y: 0.0 * y, lambda z, y: 0.0, name="kinked", series=_spike_series,
     counterpart=own("kinked", lambda xp, y: 0.0 * y),
@@ -90,13 +94,13 @@ reciprocal_root = elementwise(
     np.reciprocal,
     lambda r, y: (kinked(y) - r) * r,
     name="reciprocal",
-    # A root that is zero all along the path has an argument that is, and no derivative.
+    # A root that is zero all along the path has an argument that is zero too, so its derivative is taken as 0.
     series=lambda y: laurent.power(y, -1.0, of_zero=0.0),
     code=machine_code.RECIPROCAL,
     counterpart=own("reciprocal", lambda xp, y: 1.0 / y),
 )
 
-# The reciprocal of a finite number; NaN of an infinite one, but for a hair beside it.
+# A reciprocal, but NaN where it is 0, since its argument is infinite there. The series infinitely near is unchanged.
 bounded = elementwise(
     lambda r: np.where(r == 0, np.nan, r)[()], 1, name="bounded", series=lambda r: r,
     counterpart=own("bounded", lambda xp, r: xp.where(r == 0, xp.nan, r)),
@@ -104,27 +108,27 @@ bounded = elementwise(
 
 
 def differentiated(value: Value) -> bool:
-    """Whether a derivative looks at the value that a rule is given."""
+    """Return whether a value that a rule is given is itself being differentiated."""
     return isinstance(value, Traced)
 
 
 def nested(distance: Value, at: Value) -> bool:
-    """Whether a weight at a kink is itself differentiated, at a place where `at` holds: then it is an operation."""
+    """Return whether a weight is itself differentiated at a kink, where `at` holds, and so has to be an operation."""
     return differentiated(distance) and (isinstance(at, Tracer) or bool(np.any(at))) and not handled(Kink)
 
 
 def stepped(weight: Value, at: Value, distance: Value, at_zero: Value) -> Value:
-    """A weight as it is, or, where it is differentiated too, as a step of a distance where `at` holds.
+    """Return a weight for further differentiation, which is a step of a distance where `at` holds.
 
-    `distance` is a function without arguments, which is called if the weight is differentiated.
+    `distance` is a function without arguments that gives the distance.
     """
     return np.where(at, step(distance(), at_zero), weight)
 
 
 def over(a: Value, y: Value) -> Value:
-    """`a / y`, and 0 where y is 0; NaN where y has overflowed.
+    """Return `a / y`, with 0 where y is 0 and NaN where y has overflowed.
 
-    Its own derivative is that of a quotient, `-(a / y) / y`: the square of `1 / y` may underflow where that does not.
+    Its derivative is that of a quotient, `-(a / y) / y`, since the square of `1 / y` may underflow when this does not.
     """
     value = plain(y)
     zero = value == 0
@@ -135,7 +139,10 @@ def over(a: Value, y: Value) -> Value:
 
 
 def direction(y: Value, a: Value, b: Value) -> Value:
-    """`a / hypot(a, b)`; under a further derivative by the smaller of a/b and b/a, for nothing cancels there."""
+    """Return `a / hypot(a, b)`.
+
+    Under a further derivative it is computed from the smaller of a/b and b/a, where no digits cancel.
+    """
     if not differentiated(y) or np.iscomplexobj(plain(y)):
         return over(a, y)
     value, long = plain(y), np.abs(plain(a)) > np.abs(plain(b))
@@ -146,9 +153,9 @@ def direction(y: Value, a: Value, b: Value) -> Value:
 
 
 class Kinks(Handler[Kink]):
-    """Takes one side at every kink ("left", "right"), refuses ("raise"), or counts them ("report").
+    """A handler that takes one side at every kink ("left", "right"), raises an error ("raise"), or counts ("report").
 
-    Under "report", `counts` has how often each function met a kink: once for each element, and each argument that is
+    Under "report", `counts` says how often each function met a kink. Each element counts once for each argument that is
     differentiated.
     """
 
@@ -175,7 +182,7 @@ class Kinks(Handler[Kink]):
 
 
 def first_of_ties(chosen: Value, axis: Axis, last: bool) -> Value:
-    """For each group along `axis`, the weight 1 for its first (or last) chosen element alone."""
+    """Return a mask of the first (or last) chosen element of each group along `axis`."""
     moved = chosen.reshape(-1) if axis is None else chosen
     if isinstance(axis, tuple):
         order = [i for i in range(chosen.ndim) if i not in axis] + sorted(axis)

@@ -1,7 +1,7 @@
-"""Machine code of elementwise functions, as the rows of primitives state it.
+"""The machine code of elementwise functions, to which the rows of primitives refer.
 
-A row's `Code` writes the LLVM text of one operation on numbers, and says of which types. Compiled programs, fused loops
-and the interpreter of tapes (`effgrad.stage.native`) all write operations by it.
+A row's `Code` writes the LLVM text of one operation on numbers, and states the types that the operation computes in.
+Compiled programs, fused loops and the interpreter of tapes (`effgrad.stage.native`) all write operations by it.
 """
 
 import functools
@@ -14,22 +14,22 @@ import numpy as np
 
 
 class Writer(Protocol):
-    """A function in the making, to which instructions are written; operands and results are names."""
+    """The protocol of a function under construction, to which instructions are written; operands are names."""
 
     def do(self, text: str) -> str:
         """Write an instruction; return the name of its result."""
 
     def number(self, value: float, kind: str) -> str:
-        """Return a constant of a type."""
+        """Return a constant of an LLVM type."""
 
     def intrinsic(self, function: str, kind: str, *operands: str) -> str:
-        """Call one of LLVM's own functions."""
+        """Call an LLVM intrinsic."""
 
     def library(self, function: str, kind: str, *operands: str) -> str:
         """Call a function of the C library."""
 
     def compare(self, relation: str, kind: str, a: str, b: str) -> str:
-        """Compare two numbers: "lt", "le", "gt", "ge", "eq", "ne"."""
+        """Compare two numbers by a relation: "lt", "le", "gt", "ge", "eq" or "ne"."""
 
     def select(self, condition: str, kind: str, yes: str, no: str) -> str:
         """Choose one of two numbers."""
@@ -55,9 +55,9 @@ class Types(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Code:
-    """The machine code of one function of `arity` numbers; `integers` is that of whole numbers where it differs.
+    """The machine code of one function of `arity` numbers; `integers` is the code for integers if it differs.
 
-    Rows of one function have one and the same code.
+    All rows of one function share the same `Code` object.
     """
 
     types: Types
@@ -67,24 +67,24 @@ class Code:
 
 
 def is_integer(kind: str) -> bool:
-    """Return whether an LLVM type is one of whole numbers."""
+    """Return whether an LLVM type is an integer type."""
     return kind in ("i64", "i32")
 
 
 def floating(arity: int, emit: Emitter, integers: Emitter | None = None) -> Code:
-    """The code of a function of floating point numbers."""
+    """Return the code of a function of floating-point numbers."""
     return Code(Types.FLOATING, arity, emit, integers)
 
 
 @functools.cache
 def intrinsic(name: str, arity: int = 1, integers: str = "") -> Code:
-    """One of LLVM's own functions; `integers` names that of whole numbers."""
+    """Return the code that calls an LLVM intrinsic; `integers` names the intrinsic for integers."""
     return floating(arity, _intrinsic(name), _intrinsic(integers) if integers else None)
 
 
 @functools.cache
 def library(name: str, arity: int = 1) -> Code:
-    """A function of the C library."""
+    """Return the code that calls a function of the C library."""
     return floating(arity, lambda body, kind, *operands: body.library(name, kind, *operands))
 
 
@@ -93,7 +93,7 @@ def _intrinsic(name: str) -> Emitter:
 
 
 def operation(of_floats: str, of_integers: str) -> Code:
-    """An instruction for two numbers, by its names."""
+    """Return the code of an instruction for two numbers, by its names for floats and integers."""
 
     def emit(body: Writer, kind: str, a: str, b: str) -> str:
         return body.do(f"{of_integers if is_integer(kind) else of_floats} {kind} {a}, {b}")
@@ -103,25 +103,25 @@ def operation(of_floats: str, of_integers: str) -> Code:
 
 @functools.cache
 def comparison(relation: str) -> Code:
-    """The comparison of two numbers."""
+    """Return the code of a comparison of two numbers."""
     return Code(Types.COMPARING, 2, lambda body, kind, a, b: body.compare(relation, kind, a, b))
 
 
 @functools.cache
 def logical(instruction: str, types: Types = Types.LOGICAL) -> Code:
-    """An instruction for two truth values."""
+    """Return the code of an instruction for two truth values."""
     return Code(types, 2, lambda body, kind, a, b: body.do(f"{instruction} i1 {a}, {b}"))
 
 
 @functools.cache
 def inversion(types: Types = Types.LOGICAL) -> Code:
-    """The opposite of a truth value."""
+    """Return the code of the negation of a truth value."""
     return Code(types, 1, lambda body, kind, x: body.do(f"xor i1 {x}, true"))
 
 
 @functools.cache
 def scaling(factor: float) -> Code:
-    """The product with a constant."""
+    """Return the code of the product with a constant."""
     return floating(1, lambda body, kind, x: body.do(f"fmul {kind} {x}, {body.number(factor, kind)}"))
 
 
@@ -130,7 +130,7 @@ def _negative(body: Writer, kind: str, x: str) -> str:
 
 
 def _mod(body: Writer, kind: str, a: str, b: str) -> str:
-    """The remainder with the sign of the divisor."""
+    """Write the remainder with the sign of the divisor."""
     r = body.do(f"frem {kind} {a}, {b}")
     zero = body.number(0, kind)
     negative = [body.compare("lt", kind, value, zero) for value in (r, b)]
@@ -142,7 +142,7 @@ def _mod(body: Writer, kind: str, a: str, b: str) -> str:
 
 
 def _rounded_down(body: Writer, kind: str, a: str, b: str) -> tuple[str, str]:
-    """The remainder of whole numbers as C has it, and whether Python's quotient is one less than that of C."""
+    """Write C's integer remainder, and the test whether Python's quotient is one less than C's."""
     r = body.do(f"srem {kind} {a}, {b}")
     unlike = body.do(f"icmp slt {kind} {body.do(f'xor {kind} {r}, {b}')}, 0")
     return r, body.do(f"and i1 {unlike}, {body.do(f'icmp ne {kind} {r}, 0')}")
@@ -154,7 +154,7 @@ def _integer_mod(body: Writer, kind: str, a: str, b: str) -> str:
 
 
 def _integer_quotient(body: Writer, kind: str, a: str, b: str) -> str:
-    """The quotient of whole numbers, as Python rounds: down."""
+    """Write the integer quotient rounded down, as in Python."""
     _, moved = _rounded_down(body, kind, a, b)
     quotient = body.do(f"sdiv {kind} {a}, {b}")
     return body.do(f"sub {kind} {quotient}, {body.do(f'zext i1 {moved} to {kind}')}")
@@ -177,7 +177,7 @@ def _expit(body: Writer, kind: str, x: str) -> str:
 
 
 def _logaddexp(body: Writer, kind: str, a: str, b: str) -> str:
-    """The larger one and `log1p(exp(-distance))`; of equal ones, which may be infinite, there is no distance."""
+    """Write the larger operand plus `log1p(exp(-distance))`, or `a + log(2)` for equal ones, which may be infinite."""
     distance = body.intrinsic("fabs", kind, body.do(f"fsub {kind} {a}, {b}"))
     rest = body.library("log1p", kind, body.library("exp", kind, body.do(f"fneg {kind} {distance}")))
     total = body.do(f"fadd {kind} {body.intrinsic('maximum', kind, a, b)}, {rest}")
@@ -208,7 +208,7 @@ def _size_and_infinity(body: Writer, kind: str, x: str) -> tuple[str, str]:
 ADD, SUBTRACT, MULTIPLY = operation("fadd", "add"), operation("fsub", "sub"), operation("fmul", "mul")
 NEGATIVE = Code(Types.ARITHMETIC, 1, _negative)
 POSITIVE = Code(Types.ARITHMETIC, 1, lambda body, kind, x: x)
-# The number as it is, but for its type.
+# The number unchanged except for its type.
 SAME = Code(Types.CONVERTING, 1, lambda body, kind, x: x)
 DIVIDE = floating(2, lambda body, kind, a, b: body.do(f"fdiv {kind} {a}, {b}"))
 MOD, FLOOR_DIVIDE = floating(2, _mod, integers=_integer_mod), Code(Types.FLOATING, 2, None, _integer_quotient)

@@ -1,4 +1,4 @@
-"""Primitives that move, copy and place elements: shape, joining, indexing. All linear; each states its transpose."""
+"""Primitives that move, copy and place elements by reshaping, joining and indexing. All are linear."""
 
 import functools
 from itertools import accumulate, pairwise
@@ -34,7 +34,7 @@ from effgrad.vocabulary import Axes, Function, Index, Option, Params, Value
 
 def _scatter_add(*pieces: Value, shape: Value, indices: Value) -> Value:
     total = np.zeros(shape, np.result_type(*{dtype_of(p) for p in pieces}))
-    if distinct(indices[0]):  # added to zero, it would lose its negative zeros
+    if distinct(indices[0]):  # assigned, since a negative zero added to zero would lose its sign
         total[indices[0]] = pieces[0]
         pieces, indices = pieces[1:], indices[1:]
     for index, piece in zip(indices, pieces, strict=True):
@@ -86,7 +86,7 @@ scatter_add = join(
 
 
 def _beside(shapes: list[tuple[int, ...]], axis: int) -> Value:
-    """Return the shape of arrays along an axis that they have, and their places."""
+    """Return the shape of arrays joined along an existing axis, and the index of each in it."""
     axis = normalize_axis_index(axis, len(shapes[0]))
     if len({(*shape[:axis], 0, *shape[axis + 1 :]) for shape in shapes}) > 1:
         raise ValueError("the arrays have different lengths along other axes")
@@ -96,7 +96,7 @@ def _beside(shapes: list[tuple[int, ...]], axis: int) -> Value:
 
 
 def _layers(shapes: list[tuple[int, ...]], axis: int) -> Value:
-    """Return the shape of equal arrays along a new axis, and their places."""
+    """Return the shape of arrays of equal shape stacked along a new axis, and the index of each in it."""
     shape, count = shapes[0], len(shapes)
     axis = normalize_axis_index(axis, len(shape) + 1)
     if shapes.count(shape) < count:
@@ -116,12 +116,12 @@ stack = join(
 
 
 def _rows(m: Value) -> Value:
-    """A vector as the rows of a square matrix, as its triangles are."""
+    """Return a vector repeated as the rows of a square matrix, of which NumPy takes the triangle; else `m` itself."""
     return m if ndim_of(m) != 1 else np.broadcast_to(m, (size_of(m),) * 2)
 
 
 def _triangle(name: str) -> Value:
-    """One triangle of matrices."""
+    """Return the primitive that keeps one triangle of matrices."""
     part: Value = getattr(np, name)
     return move(
         lambda x, k: part(x, k), name=name, clears=True, text=f"np.{name}({{0}}, {{k}})", batch=stacked,
@@ -144,7 +144,7 @@ def _transpose(a: Value, axes: Axes = None) -> Value:
 
 
 def _broadcast_to(array: object, shape: Value, subok: bool = False) -> Value:
-    if type(shape) is not tuple:  # whose lengths may know more than their numbers
+    if type(shape) is not tuple:  # a tuple is left unchanged, since its lengths may be staged values
         shape = tuple(map(int, np.atleast_1d(shape))) if np.ndim(shape) or np.size(shape) else ()
 
     def step(value: Value) -> Value:
@@ -161,7 +161,7 @@ def _reshape(a: object, shape: object) -> Value:
 
 
 def _reshape_in_order(a: object, shape: object, order: object = "C", *, copy: bool | None = None) -> Value:
-    if not copy and (order == "C" or shape == shape_of(a)):  # of the same shape, it is a view in any order
+    if not copy and (order == "C" or shape == shape_of(a)):  # with the same shape, the result is a view in any order
         return _reshape(a, shape)
     return _moved(np.reshape)(a, shape, order=order, copy=copy)
 
@@ -169,14 +169,15 @@ def _reshape_in_order(a: object, shape: object, order: object = "C", *, copy: bo
 def _ravel(a: Value, order: object = "C") -> Value:
     if order != "C":
         return _moved(np.ravel)(a, order=order)
-    # Unlike a reshape, it copies whatever is not contiguous.
+    # Unlike a reshape, a ravel copies every array that is not contiguous.
     return _reshape(a if contiguous(a) else a.copy(), (-1,))
 
 
 @functools.lru_cache(1024)
 def _turns(function: Function, ndim: int, args: Value, options: Params) -> Value:
-    """The index that walks axes backwards, or None, and the order of the axes, or None, of a function that does both:
-    read off what it makes of an array that is never read, each of whose axes has a length of its own."""
+    """Return the index by which a function reverses axes, and the order of axes that it then makes, or None for each.
+
+    They are read off its result for an array that is never read, whose axes all have different lengths."""
     memory = np.lib.stride_tricks.as_strided(np.zeros(1), tuple(range(2, ndim + 2)), (1,) * ndim)
     seen = function(memory, *args, **dict(options))
     axes = [n - 2 for n in seen.shape]
@@ -186,12 +187,12 @@ def _turns(function: Function, ndim: int, args: Value, options: Params) -> Value
 
 
 def _is_fixed(option: object) -> bool:
-    """Whether an option is of plain integers, and so can be a key."""
+    """Return whether an option consists of plain integers, and so can be a cache key."""
     return option is None or type(option) is int or (type(option) is tuple and {*map(type, option)} <= {int})
 
 
 def _turned(function: object) -> Value:
-    """A function that permutes axes and walks some of them backwards."""
+    """Return the rule of a function that permutes axes and reverses some of them."""
 
     def rule(a: Value, *args: object, **kwargs: Option) -> Value:
         find = _turns if all(map(_is_fixed, (*args, *kwargs.values()))) else _turns.__wrapped__
@@ -203,7 +204,7 @@ def _turned(function: object) -> Value:
 
 
 def _roll(a: Value, shift: Value, axis: Axes = None) -> Value:
-    """Along each axis two slices, the other way round."""
+    """Roll an array by exchanging two slices along each axis."""
     if axis is None:
         return np.reshape(_roll(np.ravel(a), shift, 0), shape_of(a))
     result, turns = a, np.broadcast(shift, axis)
@@ -221,18 +222,18 @@ def _roll(a: Value, shift: Value, axis: Axes = None) -> Value:
 
 
 def _array_split(ary: Value, indices_or_sections: Value, axis: int = 0) -> Value:
-    """Slices of an array along an axis, cut as NumPy cuts the numbers of the places there."""
+    """Return slices of an array along an axis, cut where NumPy cuts an `arange` of its length."""
     pieces = np.array_split(np.arange(ary.shape[axis]), known(indices_or_sections))
     before = (slice(None),) * (axis % ary.ndim)
     return [ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)]
 
 
 def _moved(function: Function) -> Value:
-    """A function that only rearranges elements: gather by rearranging their numbers."""
+    """Return the rule of a function that only rearranges elements: it gathers by the elements' rearranged numbers."""
 
     def rule(a: Value, *args: object, **kwargs: Option) -> Value:
         numbers = np.arange(size_of(a)).reshape(shape_of(a))
-        if not contiguous(a):  # what is a view depends on the order in memory
+        if not contiguous(a):  # whether a result is a view depends on the order in memory
             laid = memory_like(outline(a), int, shared=True)
             laid[...] = numbers
             numbers = laid
@@ -253,7 +254,7 @@ def _moved(function: Function) -> Value:
 
 
 def _diagonal(a: object, *args: Value, **kwargs: Option) -> Value:
-    """The diagonal of a matrix is a slice of its raveled elements, with the offset and the stride of NumPy's view."""
+    """Return the diagonal of a matrix as a slice of its raveled elements, with NumPy's offset and stride."""
 
     def step(value: Value) -> Value:
         return np.diagonal(value, *args, **kwargs)
@@ -268,7 +269,7 @@ def _diagonal(a: object, *args: Value, **kwargs: Option) -> Value:
 
 
 def _reshaped(function: Function) -> Value:
-    """A function that only changes the shape."""
+    """Return the rule of a function that only changes the shape."""
 
     def rule(a: Value, *args: object, **kwargs: Option) -> Value:
         return _reshape(a, function(np.empty(shape_of(a), bool), *args, **kwargs).shape)
@@ -319,7 +320,7 @@ def _partition(
     if axis is None:
         a, axis = np.ravel(a), 0
     places = np.argpartition(plain(a), kth, axis)
-    if isinstance(plain(a), np.ndarray) and np.isnan(plain(a)).any():  # `argpartition` has other places for NaN
+    if isinstance(plain(a), np.ndarray) and np.isnan(plain(a)).any():  # `argpartition` orders NaN differently
         places = places_of(np.partition(plain(a), kth, axis), plain(a), axis)
     return np.take_along_axis(a, places, axis)
 
@@ -332,7 +333,7 @@ def _stack(arrays: Value, axis: int = 0, *, dtype: object = None, casting: str =
 def _concatenate(arrays: Value, axis: object = 0, dtype: object = None, casting: str = "same_kind") -> Value:
     arrays = [ordinary(a) for a in arrays]
     if axis is None:
-        # Beside arrays, a number of Python's takes their precision.
+        # Joined with arrays, a Python number takes their precision.
         if dtype is None and not NUMBERS.isdisjoint(map(type, arrays)):
             dtype = np.result_type(*map(example, arrays))
         arrays, axis = [np.ravel(a) for a in arrays], 0

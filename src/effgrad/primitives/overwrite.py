@@ -1,4 +1,4 @@
-"""The primitive that a log of writes becomes when its memory is read: values written over a base, one by one."""
+"""The primitive that writes values over a base, one by one. Reading a memory turns its log of writes into it."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from effgrad.vocabulary import Cotangent, Value
 
 
 def _overwrite(base: Value, *values: Value, places: Value) -> Value:
-    # A derivative that is real may be written to with complex parts.
+    # In a derivative, the base may be real while the written values are complex.
     kind = np.result_type(base, *values) if any(map(np.iscomplexobj, values)) else None
-    result = np.array(base, kind, order="C")  # whose flat view is a view
+    result = np.array(base, kind, order="C")  # in this order `reshape(-1)` is a view
     flat = result.reshape(-1)
     for at, value in zip(places, values, strict=True):
         flat[at] = value
@@ -19,7 +19,7 @@ def _overwrite(base: Value, *values: Value, places: Value) -> Value:
 
 
 def _cleared(g: Cotangent, places: Value) -> Value:
-    """A cotangent that is zero at all places: those of numbers as one array."""
+    """Return a cotangent set to zero at all places; the places that are single numbers are joined to one array."""
     numbers = [at for at in places if np.ndim(at) == 0]
     regions = *[at for at in places if np.ndim(at)], *([np.array(numbers)] if numbers else [])
     return overwrite(g, *[0.0] * len(regions), places=regions)

@@ -1,6 +1,6 @@
 """A primitive: one smooth function, its implementation and its one derivative rule.
 
-Three kinds of rule, and everything a mode needs follows from whichever is stated:
+A rule is of one of three kinds, and everything that a mode needs is derived from it:
 
 * `elementwise`: the partial with respect to each argument, ``partial(y, *args)``;
 * `linear`: the transpose for each argument, ``transpose(g, *args, **params)``;
@@ -25,36 +25,39 @@ from effgrad.primitives.cotangents import NUMBERS, typed
 from effgrad.primitives.machine_code import Code
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Partial, Tangent, Value
 
-# The end of the name of a user's primitive: it may be called as one of NumPy's, which passes over graphs know by name.
+# The suffix of the name of a user's primitive, which tells it apart from a NumPy primitive of the same name. Passes
+# over graphs recognise NumPy's primitives by their names.
 RULED = " (by rule)"
 
-# A rule that carries a derivative through one argument, or None; and those of all arguments.
+# A rule that carries a derivative through one argument, or None.
 Rule = Callable[..., Value] | None
-# Those of all arguments, by their numbers: a tuple, or a table without an end.
+# The rules of all arguments, indexed by the argument's number: a tuple, or a table for any number of arguments.
 Rules: TypeAlias = Any
 
 
 class Facts(TypedDict, total=False):
-    """Facts of a row that kinds of primitives do not differ in."""
+    """Facts of a row that primitives of every kind may have."""
 
-    # The result's Laurent series from those of the arguments (`effgrad.arrays.laurent`), if singular points have one.
+    # Gives the result's Laurent series from those of the arguments (`effgrad.arrays.laurent`), if it has one at
+    # singular points.
     series: Function | None
-    # The results for a batch of arguments, `batch(primitive, arguments, params)`, where the kind does not say it.
+    # Gives the results for a batch of arguments, `batch(primitive, arguments, params)`, if the kind has no such rule.
     batch: Function | None
-    # The machine code, of numbers.
+    # The machine code for numbers.
     code: Code | None
     # The function over another library's arrays, `counterpart(library, *args, **params)`.
     counterpart: Function | None
-    # The operation in the source of a program: a template, or a function, of the texts of arguments and parameters. In
-    # a template, `args` are all arguments, and `scalar` makes a number of an array without axes.
+    # The operation in generated Python source: a template or a function of the texts of the arguments and parameters.
+    # In a template, `args` stands for all arguments, and `scalar` turns an array without axes into a number.
     text: "str | Callable[..., str] | None"
-    # For each argument the number that leaves the other one as it is, or None.
+    # For each argument, the value for which the result is the other argument, or None.
     neutral: tuple[Value, ...]
-    # The number that decides the result, whatever the other argument is, where two equal arguments are the result too.
+    # The argument that is the result whatever the other argument is. Such an operation also gives x for x and x.
     absorbing: Any
-    # The elementwise primitive of two arguments by which a reduction takes the elements together.
+    # The elementwise primitive of two arguments by which a reduction combines the elements.
     folds: "Primitive | None"
-    # The shape and type of the result, `yields(**params)`, where the parameters say them and it is long to compute.
+    # Gives the shape and dtype of the result, `yields(**params)`, if they follow from the parameters and the function
+    # is too slow to be run for them.
     yields: Function | None
 
 
@@ -62,8 +65,8 @@ class Primitive:
     """One smooth function; calling it on traced values performs `Smooth.apply`.
 
     `pushes[i](t, y, *args, **params)` and `pulls[i](g, y, *args, **params)` carry derivatives through argument `i`;
-    None stands for an argument that the result does not depend on smoothly. `number_pulls` and `array_pulls` are the
-    pulls of a cotangent that is a float or a plain array, which knows of no zeros: less to ask.
+    None stands for an argument that the result does not depend on smoothly. `number_pulls` and `array_pulls` are faster
+    pulls for a cotangent that is a float or a plain array, since these have no structural zeros to check.
     """
 
     __slots__ = (
@@ -80,8 +83,8 @@ class Primitive:
         self.number_pulls = self.array_pulls = pulls
         self.partials: tuple[Value, ...] = ()
         self.selects = False
-        # Whether each element of the result is an element of an argument, or zero; how a move looks at the memory of
-        # its argument, and where a join puts its arguments (see `move`).
+        # `moves` says whether each element of the result is an element of an argument, or zero. `view` is the view that
+        # a move gives of its argument, and `places` says where a join puts its arguments (see `index_map`).
         self.moves = False
         self.view: Any = None
         self.places: Any = None
@@ -91,15 +94,15 @@ class Primitive:
         self.code, self.counterpart = facts.get("code"), facts.get("counterpart")
         self.text, self.neutral, self.folds = facts.get("text"), facts.get("neutral", ()), facts.get("folds")
         self.absorbing, self.yields = facts.get("absorbing"), facts.get("yields")
-        # The user's machine code for it, of numbers (`effgrad.toolbox.addresses`).
+        # The user's machine code for it, applied to numbers (`effgrad.toolbox.addresses`).
         self.native: Any = None
-        # What `kept` has answered.
+        # The memoised results of `kept`.
         self.kept_of: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 
     __call__ = perform
 
     def push(self, index: int, tangent: Tangent, result: Value, /, *args: Value, **params: Option) -> Tangent:
-        """The part of the result's tangent that comes through argument `index`, or None for a structural zero."""
+        """Return argument `index`'s contribution to the result's tangent, or None for a structural zero."""
         if self.push_jointly is not None:
             tangents = [tangent if i == index else None for i in range(len(args))]
             return self.push_jointly(tangents, args, params)
@@ -107,20 +110,20 @@ class Primitive:
         return None if rule is None else rule(tangent, result, *args, **params)
 
     def pull(self, index: int, cotangent: Cotangent, result: Value, /, *args: Value, **params: Option) -> Cotangent:
-        """The cotangent that argument `index` receives, or None for a structural zero."""
+        """Return the cotangent that argument `index` receives, or None for a structural zero."""
         if self.pull_jointly is not None:
             return self.pull_jointly([index], cotangent, args, params)[0]
         rule = self.pulls[index]
         return None if rule is None else rule(cotangent, result, *args, **params)
 
     def push_all(self, tangents: list[Tangent], result: Value, args: list[Value], params: Params) -> Tangent:
-        """The tangent of the result from those of the arguments (None: a structural zero), or None."""
+        """Return the tangent of the result from those of the arguments; None stands for a structural zero."""
         return typed(self.pushed(tangents, result, args, params), result)
 
     def pushed(
         self, tangents: list[Tangent], result: Value, args: list[Value], params: Params
     ) -> Tangent:
-        """The tangent of the result as the rules give it, in whatever precision."""
+        """Return the tangent of the result with the dtype that the rules give it."""
         if self.push_jointly is not None:
             return self.push_jointly(tangents, args, params)
         total = None
@@ -134,14 +137,14 @@ class Primitive:
     def pull_all(
         self, wanted: list[int], cotangent: Cotangent, result: Value, args: list[Value], params: Params
     ) -> list[Cotangent]:
-        """The cotangents that the `wanted` arguments receive (None: a structural zero)."""
+        """Return the cotangents that the `wanted` arguments receive; None stands for a structural zero."""
         parts = self.pulled(wanted, cotangent, result, args, params)
         return [typed(part, args[index]) for part, index in zip(parts, wanted, strict=True)]
 
     def pulled(
         self, wanted: list[int], cotangent: Cotangent, result: Value, args: list[Value], params: Params
     ) -> list[Cotangent]:
-        """Those cotangents as the rules give them, in whatever precision."""
+        """Return the cotangents of the `wanted` arguments with the dtypes that the rules give them."""
         if self.pull_jointly is not None:
             return list(self.pull_jointly(wanted, cotangent, args, params))
         pulls = self.pulls_of(cotangent)
@@ -150,19 +153,20 @@ class Primitive:
         return [self.pull(index, cotangent, result, *args, **params) for index in wanted]
 
     def pulls_of(self, cotangent: Cotangent) -> Value:
-        """The pulls to use for a cotangent."""
+        """Return the pulls to use for a cotangent."""
         kind = type(cotangent)
         return self.number_pulls if kind in NUMBERS else self.array_pulls if kind is np.ndarray else self.pulls
 
     @property
     def read(self) -> tuple[tuple[int, ...], ...]:
-        """For each partial of an elementwise primitive: the places among `(y, *args)` that it reads."""
+        """For each partial of an elementwise primitive, the positions in `(y, *args)` that it reads."""
         return tuple(_places_read(partial, len(self.partials)) for partial in self.partials)
 
     def reads(self, index: int, place: int) -> bool:
-        """Whether the pull to argument `index` reads elements of the result (place 0) or of argument `place - 1`.
+        """Return whether the pull to argument `index` reads elements of the result (place 0) or argument `place - 1`.
 
-        All of them know shapes and dtypes. A transpose is the same wherever its own argument is.
+        Shapes and dtypes are known to every pull. The transpose with respect to an argument does not depend on the
+        elements of this argument.
         """
         if self.kind == "elementwise":
             return place in self.read[index]
@@ -171,7 +175,7 @@ class Primitive:
         return True
 
     def kept(self, traced: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Whether the pulls to the traced arguments read elements of the result, and of each argument."""
+        """Return, for the result and each argument, whether the pulls to the traced arguments read its elements."""
         known = self.kept_of.get(traced)
         if known is None:
             wanted = [index for index, one in enumerate(traced) if one]
@@ -186,10 +190,11 @@ class Primitive:
 def elementwise(
     function: Function, *partials: Partial, name: str = "", selects: bool = False, **facts: Unpack[Facts]
 ) -> Primitive:
-    """A primitive that acts element by element with broadcasting, from its partials.
+    """Return a primitive that acts element by element with broadcasting, from its partials.
 
-    A partial is a function ``(y, *args)``, a number, or None. With `selects`, partials are weights that choose among
-    the arguments (`where`, `maximum`): a weight of zero excludes its argument strongly, infinities and NaNs included.
+    A partial is a function ``(y, *args)``, a number, or None. With `selects`, the partials are weights that choose
+    among the arguments (`where`, `maximum`). A weight of zero then gives a structural zero, even if the derivative that
+    it weighs is infinite or NaN.
     """
     primitive = Primitive(name or function.__name__, function, "elementwise", **facts)
 
@@ -205,7 +210,7 @@ def elementwise(
 
 
 def _selecting(index: int, partial: Partial) -> tuple[Rule, Rule]:
-    """The push and the pull through an argument that a weight chooses."""
+    """Return the push and the pull through an argument that a weight chooses."""
     if not callable(partial):
         return _weighing(index, partial)
 
@@ -219,7 +224,7 @@ def _selecting(index: int, partial: Partial) -> tuple[Rule, Rule]:
 
 
 def _weighing(index: int, partial: Partial) -> tuple[Rule, Rule]:
-    """The push and the pull through an argument with a partial: a function, a number, or None."""
+    """Return the push and the pull through an argument with a partial, which is a function, a number, or None."""
     if partial is None:
         return None, None
     if not callable(partial):
@@ -243,9 +248,9 @@ def _weighing(index: int, partial: Partial) -> tuple[Rule, Rule]:
 
 @functools.cache
 def _places_read(partial: Partial, count: int) -> tuple[int, ...]:
-    """The places of the arguments `(y, *args)` whose names the code of a partial mentions.
+    """Return the positions in `(y, *args)` of the arguments that the code of a partial mentions.
 
-    Taking code apart is slow, so it waits until a derivative asks: 260 partials took 30 ms of the import.
+    Disassembling code is slow, so it waits until a derivative needs it. At import, 260 partials took 30 ms.
     """
     if not callable(partial):
         return ()
@@ -258,7 +263,7 @@ def _places_read(partial: Partial, count: int) -> tuple[int, ...]:
 
 
 def _number_pull(partial: Partial) -> Rule:
-    """The pull of a float to an argument of an elementwise primitive."""
+    """Return the pull of a float cotangent to an argument of an elementwise primitive."""
     if not callable(partial):
         return (lambda g, y, *args: g) if partial == 1 else (lambda g, y, *args: g * partial) if partial else None
 
@@ -270,7 +275,7 @@ def _number_pull(partial: Partial) -> Rule:
 
 
 def _array_pull(index: int, *partials: Partial) -> Rule:
-    """The pull of a plain array to an argument of an elementwise primitive."""
+    """Return the pull of a plain array cotangent to an argument of an elementwise primitive."""
     partial = partials[index]
     if partial is None:
         return None
@@ -289,7 +294,7 @@ def _array_pull(index: int, *partials: Partial) -> Rule:
         def pull_constant(g: Cotangent, y: Value, *args: Value) -> Value:
             arg = args[index]
             alike = type(arg) is np.ndarray and g.shape == arg.shape
-            total = g if alike else cotangents.unbroadcast(g, arg)  # first, for it is smaller
+            total = g if alike else cotangents.unbroadcast(g, arg)  # before the product, since the sum is smaller
             return total if partial == 1 else total * partial
 
         return pull_constant
@@ -314,7 +319,7 @@ class _Each:
 
 
 def constant(function: Function, name: str = "", **facts: Unpack[Facts]) -> Primitive:
-    """A primitive with no derivative: a comparison, a rounding, a position."""
+    """Return a primitive with no derivative, such as a comparison, a rounding or an argmax."""
     return Primitive(name or function.__name__, function, "constant", **facts)
 
 
@@ -322,11 +327,11 @@ def linear(
     function: Function, *transposes: Rule, name: str = "", moves: bool = False,
     each: Callable[[int], Function] | None = None, **facts: Unpack[Facts],
 ) -> Primitive:  # fmt: skip
-    """A primitive linear in each argument separately, from its transposes.
+    """Return a primitive that is linear in each argument separately, from its transposes.
 
-    `each(index)` gives the transpose for a product of any number of arguments.
-    With `moves` the function only moves or copies elements: it is linear in all its arguments together, and places
-    known to be zero stay known through its transpose.
+    For a product of any number of arguments, `each(index)` gives the transposes instead. With `moves` the function only
+    moves or copies elements. Then it is linear in all its arguments jointly, and its transpose preserves structural
+    zeros.
     """
     primitive = Primitive(name or function.__name__, function, "linear", **facts)
 
@@ -367,9 +372,10 @@ def general(
     function: Function, jvp: Rule | tuple[Rule, ...], vjp: Rule | tuple[Rule, ...], name: str = "",
     forms: bool = False, **facts: Unpack[Facts],
 ) -> Primitive:  # fmt: skip
-    """A primitive from its jvp and vjp: functions, or tuples of one function for each argument.
+    """Return a primitive from its jvp and vjp, each a function or a tuple with one function for each argument.
 
-    With `forms` the vjp receives cotangents that know where they are zero by construction as they are.
+    With `forms` the vjp receives cotangents with structural zeros (`cotangents.FORMS`) unchanged. Otherwise it receives
+    dense ones.
     """
     jvps = jvp if isinstance(jvp, tuple) else (jvp,)
     vjps = vjp if isinstance(vjp, tuple) else (vjp,)

@@ -1,4 +1,4 @@
-"""Products, inverses, determinants and linear systems. Batches everywhere, as in NumPy.
+"""Products, inverses, determinants and linear systems; as in NumPy, all of them take stacks of matrices.
 
 Giles, An extended collection of matrix derivative results (2008).
 """
@@ -25,7 +25,7 @@ from effgrad.vocabulary import Cotangent, Function, Option, Params, Tangent, Val
 
 
 def mT(x: Value) -> Value:
-    """The transposes of matrices, for rules: not noted as a view of `x`, which nobody writes to."""
+    """Return the transposes of matrices, for rules; they are not noted as a view of `x`, since rules do not write."""
     if not isinstance(x, Tracer):
         return np.swapaxes(x, -1, -2)
     n = ndim_of(x)
@@ -33,7 +33,7 @@ def mT(x: Value) -> Value:
 
 
 def _einsum_transpose(index: int) -> Function:
-    """The transpose of an einsum in one operand is another einsum: the result's subscripts take its place."""
+    """Return the transpose of an einsum in one operand, an einsum with the result's subscripts in its place."""
 
     def transposed(g: Cotangent, *operands: Value, subscripts: str) -> Value:
         inputs, output = subscripts.split("->")
@@ -45,13 +45,13 @@ def _einsum_transpose(index: int) -> Function:
         unique = "".join(dict.fromkeys(target))
         kept = "".join(s for s in unique if s in available)
         result = einsum(g, *rest, subscripts=",".join([output, *others]) + "->" + kept)
-        # Subscripts that were only summed over: the cotangent is the same along them.
+        # Along subscripts that were only summed over, the cotangent is constant.
         sizes = dict(zip(target, shape, strict=True))
         result = np.reshape(result, tuple(sizes[s] if s in kept else 1 for s in unique))
         result = np.broadcast_to(result, tuple(sizes[s] for s in unique))
         if len(unique) == len(target):
             return result
-        # A repeated subscript is a diagonal: place the cotangent there.
+        # A repeated subscript selects a diagonal, at which the cotangent is placed.
         grid = np.ix_(*[np.arange(sizes[s]) for s in unique])
         place = tuple(grid[unique.index(s)] for s in target)
         return setitem(np.zeros(shape, dtype_of(result)), result, index=place)
@@ -79,7 +79,7 @@ def _einsum_of_batch(batch: Arguments, subscripts: str) -> Value:
 
 
 def _einsum(subscripts: object, *operands: Value, optimize: Option = False, **_: Option) -> Value:
-    """Any form of einsum's arguments, brought to explicit letters: an ellipsis becomes letters of its own."""
+    """Apply einsum to any form of its arguments, with explicit letters; an ellipsis becomes unused letters."""
     if not isinstance(subscripts, str):
         subscripts, operands = _in_letters(subscripts, *operands)
     operands = tuple(map(ordinary, operands))
@@ -99,7 +99,7 @@ def _einsum(subscripts: object, *operands: Value, optimize: Option = False, **_:
 
 
 def _in_letters(*listed: Value) -> tuple[str, tuple[Value, ...]]:
-    """The subscripts in letters, and the operands, of operands with lists of numbers between them."""
+    """Return the subscripts in letters and the operands, from operands that alternate with lists of numbers."""
 
     def lettered(numbers: Sequence[Value]) -> str:
         return "".join("..." if i is Ellipsis else string.ascii_letters[i] for i in numbers)
@@ -112,7 +112,7 @@ def _in_letters(*listed: Value) -> tuple[str, tuple[Value, ...]]:
 def _without_ellipses(
     terms: list[str], operands: tuple[Value, ...], output: str
 ) -> tuple[list[str], tuple[Value, ...], str]:
-    """Terms, operands and output with letters that occur nowhere else in place of the ellipses."""
+    """Return the terms, operands and output with unused letters in place of the ellipses."""
     used = "".join(terms) + output
     free = [s for s in string.ascii_uppercase + string.ascii_lowercase if s not in used]
     ranks = [ndim_of(x) - len(t.replace("...", "")) for t, x in zip(terms, operands, strict=True)]
@@ -133,7 +133,7 @@ def _without_ellipses(
 
 
 def _without_broadcast(terms: list[str], operands: Value) -> tuple[list[str], Value]:
-    """Terms and operands without the axes of length one that are broadcast against longer ones of the same letter."""
+    """Return the terms and operands without axes of length one that broadcast against longer axes of their letter."""
     shapes = [shape_of(x) for x in operands]
     longest: dict[str, int] = {}
     for term, shape in zip(terms, shapes, strict=True):
@@ -154,13 +154,13 @@ def _without_broadcast(terms: list[str], operands: Value) -> tuple[list[str], Va
 
 
 def _single(g: Cotangent, a: Value, b: Value) -> Value:
-    """The cotangent of a product of matrices in float32 in that type: in float64, neither product is one for BLAS."""
+    """Return the cotangent of a float32 product as float32; with a float64 one, BLAS could compute neither product."""
     kinds = [dtype_of(x).char for x in (g, a, b)]
     return np.astype(g, np.float32) if kinds == ["d", "f", "f"] else g
 
 
 def _rows(x: Value) -> Value:
-    """The rows of all matrices of a batch as those of one matrix."""
+    """Return the rows of all matrices of a batch as the rows of one matrix."""
     return np.reshape(x, (-1, shape_of(x)[-1]))
 
 
@@ -189,7 +189,7 @@ def _matmul_right(g: Cotangent, a: Value, b: Value) -> Value:
     if nb == 1:
         return cotangents.unbroadcast(np.matmul(g[..., None, :], a)[..., 0, :], b)
     g = _single(g, a, b)
-    if na > 2 and nb == 2:  # one product: those of each matrix of the batch need not be added up
+    if na > 2 and nb == 2:  # one product, instead of a sum of the products for each matrix of the batch
         return np.matmul(mT(_rows(a)), _rows(g))
     return cotangents.unbroadcast(np.matmul(mT(a), g), b)
 
@@ -200,7 +200,7 @@ def _matmul_of_batch(primitive: Primitive, batch: Arguments, params: Params) -> 
         return matmul(a, b)  # a vector for each member is a row of a matrix
     if not batch.flags[0] and (left, right) in ((1, 1), (2, 1)):
         return matmul(b, a if left == 1 else mT(a))
-    # A vector is a matrix of one row, or of one column, whose axis is taken away at the end.
+    # A vector becomes a matrix of one row or one column, whose axis is removed at the end.
     a = a[..., None, :] if left == 1 else a
     b = b[..., None] if right == 1 else b
     result = matmul(*Arguments([a, b], batch.flags, batch.count).aligned())
@@ -224,8 +224,8 @@ def _dot(a: Value, b: Value) -> Value:
 
 
 def _dot_of_matrices(a: Value, b: Value) -> Value:
-    # What lies in memory with gaps, `np.dot` copies before it multiplies, and `np.matmul` does not; one complex row or
-    # column it multiplies by other instructions.
+    # `np.dot` copies arrays with gaps in memory before it multiplies, and `np.matmul` does not. For a single complex
+    # row or column `np.dot` uses other instructions.
     arrays = [x for x in (plain(a), plain(b)) if type(x) is np.ndarray]
     alike = all(x.flags.forc and (x.dtype.kind != "c" or 1 not in x.shape) for x in arrays)
     return matmul(a, b) if alike else _DOT_OF_ODD(a, b)
@@ -235,12 +235,12 @@ def _inner(a: Value, b: Value) -> Value:
     a, b = ordinary(a), ordinary(b)
     if 0 not in (ndim_of(a), ndim_of(b)):
         return _INNER(a, b)
-    # Of a number of Python's, NumPy makes an array, in double precision.
+    # NumPy turns a Python number into an array in double precision.
     a, b = (x if isinstance(x, Tracer) else np.asarray(x) for x in (a, b))
     return a * b
 
 
-# Their sums are rounded in another order than those of a product of matrices.
+# These functions add in another order than a product of matrices, so their rounding errors differ.
 _DOT_OF_ODD = as_computed(np.dot, lambda a, b: matmul(a, b))
 _DOT_OF_OTHERS = as_computed(np.dot, lambda a, b: np.tensordot(a, b, axes=(-1, -min(ndim_of(b), 2))))
 _INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1)))
@@ -265,7 +265,7 @@ def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value
 
 
 def _tensordot_by_matrices(a: Value, b: Value, left: list[int], right: list[int]) -> Value:
-    """NumPy's own steps, which have its value to the bit."""
+    """Compute a tensordot by the same steps as NumPy, which gives NumPy's value to the bit."""
     shape_a, shape_b = shape_of(a), shape_of(b)
     kept_a = [i for i in range(len(shape_a)) if i not in left]
     kept_b = [j for j in range(len(shape_b)) if j not in right]
@@ -294,7 +294,7 @@ det = general(
 
 
 def _log_change(t: Tangent, x: Value) -> Value:
-    """The derivative of log(det(x)) along `t`."""
+    """Return the derivative of log(det(x)) along `t`."""
     return np.sum(mT(np.linalg.inv(x)) * t, axis=(-1, -2))
 
 
@@ -323,13 +323,13 @@ phase_of_det = general(
 
 
 def _full_rank(x: Value) -> bool:
-    if not x.size or not np.isfinite(x).all():  # of no elements NumPy 2.1 has no rank, and of NaN none has
+    if not x.size or not np.isfinite(x).all():  # NumPy 2.1 has no rank for an empty matrix, no version one for NaN
         return True
     return bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))
 
 
 def cofactors(x: Value) -> Value:
-    """The matrix of cofactors: the gradient of `det`, also where the matrix is singular."""
+    """Return the matrix of cofactors, which is the gradient of `det` even where the matrix is singular."""
     if evaluated(_full_rank, x):
         d = np.linalg.det(x)
         return (d[..., None, None] if ndim_of(d) else d) * mT(np.linalg.inv(x))
@@ -343,12 +343,12 @@ def cofactors(x: Value) -> Value:
 
 
 def columns(x: Value, b: Value) -> Value:
-    """Solutions or right-hand sides as matrices: of a right-hand side `b` with one axis they are vectors."""
+    """Return solutions or right-hand sides as matrices; they are vectors if the right-hand side `b` has one axis."""
     return x[..., None] if ndim_of(b) == 1 else x
 
 
 def uncolumned(x: Value, b: Value) -> Value:
-    """Solutions in the form that a right-hand side `b` gives them."""
+    """Return solutions that are matrices in the form of the right-hand side `b`, as vectors if it has one axis."""
     return x[..., 0] if ndim_of(b) == 1 else x
 
 
@@ -366,7 +366,7 @@ def _solve_tangent(t: Tangent, y: Value, a: Value, b: Value) -> Value:
 
 
 def _solve_of_batch(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    """A vector on the right becomes a matrix of one column, as a stack of vectors is not one of systems."""
+    """Solve a batch of systems, turning vectors into matrices of one column, since NumPy takes no stack of vectors."""
     if len(batch.shapes[0]) != 2:
         return None
     a, b = batch.spread()

@@ -1,4 +1,4 @@
-"""The pseudoinverse. The rule holds in directions that keep the rank.
+"""The pseudoinverse, whose rule holds in directions that keep the rank.
 
 Golub and Pereyra, The differentiation of pseudo-inverses (1973).
 """
@@ -34,7 +34,10 @@ def _pinv_vjp(g: Cotangent, y: Value, a: Value, rcond: Option) -> Value:
 
 
 def _series(a: laurent.Laurent, rcond: laurent.Laurent) -> laurent.Laurent | None:
-    """None, for the series by the derivative, where the rank is full; where it may change the rule is a convention."""
+    """Return None, which stands for the series by the derivative, if the rank is full, else an unknown series.
+
+    If the rank is not full, it may change along the path, where the rule is only a convention.
+    """
     matrix = a.plain()
     if np.all(np.isfinite(matrix)) and np.all(np.linalg.matrix_rank(matrix) == min(matrix.shape[-2:])):
         return None

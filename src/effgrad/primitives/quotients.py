@@ -1,4 +1,4 @@
-"""Quotients by differences of eigenvalues, in the derivatives of their vectors, and the phases of complex ones."""
+"""Quotients by differences of eigenvalues, for the derivatives of eigenvectors, and the phases of complex vectors."""
 
 from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.layout import shape_of
@@ -11,14 +11,14 @@ from effgrad.vocabulary import Cotangent, Value
 
 
 def over_differences(product: Value, w: Value, asked: Value = True, beside: Value = None) -> Value:
-    """`product` over w_j - w_i; NaN where the two are equal to rounding and a vector of theirs is asked for.
+    """Return `product` over w_j - w_i, with NaN where these are equal up to rounding and one of their vectors is used.
 
-    There the quotient is zero over zero, or depends on which vectors of the common space LAPACK has chosen. A product
-    that is 0 says nothing, since it may grow as fast as the difference beside the point.
+    There the quotient is zero over zero, or depends on the vectors of the common eigenspace that LAPACK has chosen.
+    Even a product of 0 is undefined, since near the point it may grow as fast as the difference.
 
     Arguments:
-        asked: the mask of a cotangent of the vectors, as columns: which of its elements are no structural zeros.
-        beside: the quantity whose rounding `product` may contain, itself where there is none.
+        asked: the mask of the cotangent of the vectors, as columns, that excludes structural zeros.
+        beside: the quantity whose rounding errors `product` may contain; by default `product` itself.
     """
     equal = evaluated(_equal, w)
     inverse = inverse_if_apart(w[..., None, :] - w[..., :, None], equal)
@@ -27,7 +27,7 @@ def over_differences(product: Value, w: Value, asked: Value = True, beside: Valu
 
 
 def asked(g: Cotangent) -> Value:
-    """The mask of the elements of a cotangent that are not zero by construction; True where that is all of them."""
+    """Return the mask of the elements of a cotangent that are not structurally zero, or True if there are no zeros."""
     return settled(g).mask if type(g) in FORMS else True
 
 
@@ -36,11 +36,12 @@ def _clear(x: laurent.Laurent, beside: laurent.Laurent) -> laurent.Laurent:
     return laurent.Laurent(x.start, np.where(np.abs(x.coefficients) > 1e-12 * size, x.coefficients, 0.0))
 
 
-# The first argument; beside the point, its coefficients that are rounding of the second would become infinite.
+# `cleared` is its first argument. In a series it clears the coefficients that are rounding errors of the second
+# argument, because a division would make them infinite.
 cleared = elementwise(
     lambda x, beside: x, 1, None, name="cleared", series=_clear, counterpart=lambda lib, x, beside: x
 )  # fmt: skip
-# A hair beside the point, eigenvalues that are equal there are apart, and the quotient is defined.
+# Eigenvalues that are equal at the point differ infinitely near it, so the series of the quotient is defined.
 inverse_if_apart = elementwise(
     lambda d, equal: np.where(equal, 0.0, 1 / np.where(equal, 1.0, d)), lambda r, d, equal: -r * r, None,
     name="inverse_if_apart", series=lambda d, equal: laurent.power(d, -1.0, of_zero=0.0),
@@ -59,13 +60,13 @@ def _equal(w: Value) -> Value:
 
 
 def rounding_of(w: Value) -> Value:
-    """The error that LAPACK may leave in eigenvalues and singular values, which lie along the last axis."""
+    """Return the error that LAPACK may leave in eigenvalues or singular values, which lie along the last axis."""
     size = np.max(np.abs(w), axis=-1, keepdims=True, initial=0.0)
     return 4 * w.shape[-1] * np.finfo(w.dtype).eps * size
 
 
 def is_zero(s: Value) -> Value:
-    """Whether singular values are zero to rounding."""
+    """Return whether singular values are zero up to rounding."""
     return s <= rounding_of(s)
 
 
@@ -79,14 +80,15 @@ def diagonal(x: Value) -> Value:
     return np.diagonal(x, axis1=-2, axis2=-1)
 
 
-# Elements of vectors of length 1 that are smaller count as zero: which phase they have is rounding.
+# Smaller elements of vectors of length 1 count as zero, because their phase is a rounding error.
 SMALL = 1e-10
 
 
 def phases(change: Value, v: Value, place: int) -> Value:
-    """The turns of complex vectors, as a row times i, in a change of them that would leave an element of each real.
+    """Return the changes of phase, as a row times i, to subtract from a change of complex vectors.
 
-    LAPACK chooses phases so; where the element is zero, the vector keeps the phase of the change.
+    Without them, the element of each vector in row `place` stays real, as LAPACK chooses its phases. If this element is
+    zero, the phase of the change is kept.
     """
     if not is_complex(v):
         return 0.0
@@ -94,7 +96,7 @@ def phases(change: Value, v: Value, place: int) -> Value:
 
 
 def of_phases(along: Value, g: Value, v: Value, place: int) -> Value:
-    """The transpose of `phases`, for the conjugate of a cotangent whose products with the vectors are `along`."""
+    """Return the transpose of `phases` for the conjugate of a cotangent whose products with the vectors are `along`."""
     size = np.sum(np.abs(plain(g)) * np.abs(plain(v)), axis=-2, keepdims=True)
     counts = np.abs(np.imag(plain(along))) > 1e-13 * size
     turned = 1j * np.where(counts, np.imag(along), 0.0) * _over_element(v, place)
@@ -103,7 +105,7 @@ def of_phases(along: Value, g: Value, v: Value, place: int) -> Value:
 
 
 def _over_element(v: Value, place: int) -> Value:
-    """One over a real element of each vector; 0 where it is zero."""
+    """Return one over the real element of each vector in row `place`, or 0 where this element is zero."""
     element = np.real(v[..., [place], :])
     zero = np.abs(plain(element)) <= SMALL
     return np.where(zero, 0.0, 1 / np.where(zero, 1.0, element))

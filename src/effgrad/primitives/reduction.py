@@ -1,4 +1,4 @@
-"""Reductions: sum, prod, max, min, cumsum as primitives; mean, var, std and logsumexp written with them."""
+"""Reductions: sum, prod, max, min and cumsum are primitives, and mean, var, std and logsumexp are written with them."""
 
 import operator
 from collections.abc import Callable
@@ -18,21 +18,21 @@ from effgrad.vocabulary import Axis, Cotangent, DTypeLike, Function, Option, Tan
 
 
 def _expand(g: Cotangent, x: Value, axis: Axis) -> Value:
-    """A reduced value with its axes put back, at length one."""
+    """Return a reduced value with the reduced axes restored at length one."""
     shape = shape_of(x)
-    if axis is None or not shape:  # NumPy lets a number be reduced along an axis 0
+    if axis is None or not shape:  # NumPy allows a number to be reduced along axis 0
         return reshape(g, shape=(1,) * len(shape))
     axes = [a % len(shape) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
     return reshape(g, shape=tuple([1 if i in axes else n for i, n in enumerate(shape)]))
 
 
 def _against(g: Cotangent, x: Value, axis: Axis) -> Value:
-    """A reduced value in a shape that broadcasts against that of `x`."""
+    """Return a reduced value in a shape that broadcasts against the shape of `x`."""
     return g if axis is None or ndim_of(x) == 0 else _expand(g, x, axis)
 
 
 def _share(name: str, x: Value, y: Value, axis: Axis) -> Value:
-    """The weight of each element in a maximum or minimum: equal among ties."""
+    """Return the weight of each element in a maximum or minimum; tied elements get equal weights."""
     top, y = y, plain(y)
     chosen = plain(x) == _against(y, x, axis)
     if type(chosen) is np.ndarray and np.count_nonzero(chosen) == y.size and (axis is None or (y == y).all()):
@@ -48,12 +48,15 @@ def _share(name: str, x: Value, y: Value, axis: Axis) -> Value:
         at=lambda: chosen & (count > 1),
         left=lambda: first_of_ties(chosen, axis, last=True),
         right=lambda: first_of_ties(chosen, axis, last=False),
-        default=chosen * (1 / count),  # as chosen / count, with one division for all elements
+        default=chosen * (1 / count),  # cheaper than `chosen / count`, with one division for all elements of a group
     )
 
 
 def _others(x: Value, axis: Value) -> Value:
-    """The product of all other elements along `axis`, without division, so that zeros are right to every order."""
+    """Return for each element the product of the others along `axis`.
+
+    It uses no division, so its derivatives of every order are right at zeros.
+    """
     n = shape_of(x)[axis]
     rest = [np.take(x, np.delete(np.arange(n), i), axis=axis) for i in range(n)]
     return np.stack([np.prod(r, axis=axis) for r in rest], axis=axis)
@@ -63,7 +66,7 @@ def _prod_partial(y: Value, x: Value, axis: Axis) -> Value:
     if not size_of(x):
         return x
     size = np.abs(plain(y))
-    # The quotient has no digits where the product underflows, and is none where it overflows or has a zero.
+    # The quotient loses its digits where the product underflows, and is undefined where it overflows or is zero.
     if np.all((size >= np.finfo(size.dtype).tiny) & (size < np.inf)):
         return _against(y, x, axis) / x
     if axis is None:
@@ -102,7 +105,7 @@ def _extremum(function: Function, name: str, folds: Primitive) -> Value:
 
 
 def _lines(coefficients: Value, axis: Axis) -> Value:
-    """The coefficients of series, with the axes that a reduction takes made one, the last."""
+    """Return the coefficients of series with the reduced axes merged into one, the last."""
     count = coefficients.ndim - 1
     axes = [a % count for a in (range(count) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
     kept = [a for a in range(count) if a not in axes]
@@ -111,7 +114,7 @@ def _lines(coefficients: Value, axis: Axis) -> Value:
 
 
 def _extremum_series(x: laurent.Laurent, axis: Axis, ahead: int) -> laurent.Laurent:
-    """The series that is the largest (smallest) just beside the point: the first in the order of its coefficients."""
+    """Return the series that is largest (smallest) infinitely near the point, in lexicographic order."""
     groups = _lines(x.coefficients, axis)
     rank = np.empty(groups[0].size, int)
     rank[np.lexsort(ahead * groups.reshape(len(groups), -1)[::-1])] = np.arange(rank.size)
@@ -128,7 +131,7 @@ def _prod_series(x: laurent.Laurent, axis: Axis) -> laurent.Laurent:
 
 
 def _gathered(t: Tangent, share: Value, axis: Axis, y: Value) -> Value:
-    """The tangent of a maximum from the weights of its elements."""
+    """Return the tangent of a maximum or minimum from the weights of its elements."""
     last = axis is None or axis in (-1, np.ndim(share) - 1)
     if last and type(t) is type(share) is np.ndarray and share.dtype == bool and t.shape == share.shape:
         return t[share].reshape(shape_of(y))[()]
@@ -136,7 +139,7 @@ def _gathered(t: Tangent, share: Value, axis: Axis, y: Value) -> Value:
 
 
 def _placed(g: Cotangent, share: object) -> Value:
-    """The cotangents of elements, from their weights in a maximum and its cotangent."""
+    """Return the cotangents of elements from their weights in a maximum or minimum and its cotangent."""
     if type(share) is not np.ndarray or share.dtype != bool or type(g) not in cotangents.PLAIN:
         return g * share
     if np.size(g) == 1 and share.ndim:
@@ -161,7 +164,7 @@ def _reduction(primitive: Primitive, neutral: Value, combine: Function) -> Funct
         where: Value = True,
     ) -> Value:
         if axis is not None and not ndim_of(a):
-            np.sum(0.0, axis=axis)  # NumPy lets a number be reduced along an axis 0, and no other
+            np.sum(0.0, axis=axis)  # an error unless the axis is 0, the only one along which NumPy reduces a number
             axis = None
         if dtype is not None:
             a = a.astype(dtype)
@@ -169,11 +172,11 @@ def _reduction(primitive: Primitive, neutral: Value, combine: Function) -> Funct
             a = np.where(choice(where), a, np.asarray(neutral, a.dtype))
         if isinstance(axis, tuple) and primitive is prod:
             result = _product_over(a, axis)
-        elif initial is not None and not a.size:  # a maximum of nothing is what it begins with
+        elif initial is not None and not a.size:  # the maximum of no elements is `initial`
             result = np.full(np.shape(np.sum(plain(a), axis=axis)), neutral, a.dtype)
         else:
             result = primitive(a, axis=axis)
-        if dtype is not None and dtype_of(result) != dtype:  # small integers, added up in 64 bits
+        if dtype is not None and dtype_of(result) != dtype:  # NumPy adds small integers in 64 bits
             result = result.astype(dtype)
         if initial is not None:
             kind = dtype_of(result)
@@ -184,7 +187,7 @@ def _reduction(primitive: Primitive, neutral: Value, combine: Function) -> Funct
 
 
 def choice(where: Value) -> Value:
-    """The elements that `where` chooses, as booleans; an array of numbers is an error, as it is NumPy's."""
+    """Return the argument `where` as booleans; an array of numbers is an error, as in NumPy."""
     if depends(where) and dtype_of(where).kind != "b":
         raise NoRule("an argument `where` has no derivative rule: it has to be an array of booleans")
     where = plain(where)
@@ -194,16 +197,16 @@ def choice(where: Value) -> Value:
 
 
 def _product_over(a: Value, axes: tuple[int, ...]) -> Value:
-    """The product over several axes, one after the other."""
+    """Return the product over several axes, taken one axis after the other."""
     result = a
     for axis in sorted((i % a.ndim for i in axes), reverse=True):
         result = prod(result, axis=axis)
-    # Several products round in another order than one.
+    # Products over one axis after the other round differently from a single product, so NumPy's value is taken.
     return given(result, np.multiply.reduce(plain(a), axis=axes)) if type(plain(a)) is np.ndarray else result
 
 
 def _count(a: Value, total: Value, axis: Axis, where: Value) -> Value:
-    """How many elements went into each total; unlike a sum, a mean of a number is not along an axis 0."""
+    """Return how many elements went into each total; unlike the sum, the mean of a number over axis 0 is an error."""
     if where is True:
         if axis is not None and not ndim_of(a):
             np.lib.array_utils.normalize_axis_tuple(axis, 0)
@@ -213,7 +216,7 @@ def _count(a: Value, total: Value, axis: Axis, where: Value) -> Value:
 
 
 def _of(total: Value, mean: Value, dtype: DTypeLike) -> Value:
-    """A mean in the dtype of its total, as NumPy has it; of integers only if that was asked for."""
+    """Return a mean in the dtype of its total, as NumPy does; for an integer total only if `dtype` was given."""
     kind = dtype_of(total)
     return mean.astype(kind, copy=False) if kind.kind in "fc" or dtype is not None else mean
 
@@ -221,14 +224,14 @@ def _of(total: Value, mean: Value, dtype: DTypeLike) -> Value:
 def _mean(
     a: Value, axis: Axis = None, dtype: DTypeLike = None, *, keepdims: Option = False, where: Value = True
 ) -> Value:
-    if dtype is None and dtype_of(a) == np.float16:  # NumPy adds them in single precision
+    if dtype is None and dtype_of(a) == np.float16:  # NumPy adds half-precision numbers in single precision
         return _mean(a, axis, np.float32, keepdims=keepdims, where=where).astype(np.float16)
     total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     return _of(total, divided(total, _count(a, total, axis, where)), dtype)
 
 
 def divided(total: Value, count: Value) -> Value:
-    """A total over a count, which may be zero (or below, by the degrees of freedom): as in NumPy, infinite or NaN."""
+    """Return `total / count`; a count of zero, or below zero because of `ddof`, gives infinity or NaN as in NumPy."""
     if np.ndim(count) == 0 and not is_lazy(count):
         return total / count if count > 0 else total * np.inf
     return total / np.maximum(count, 0)
@@ -238,7 +241,7 @@ def _var(
     a: Value, axis: Axis = None, dtype: DTypeLike = None, *, ddof: float = 0, keepdims: Option = False,
     where: Value = True, mean: Value = None, correction: float | None = None, rooted: bool = False,
 ) -> Value:  # fmt: skip
-    """The variance; if it is `rooted`, its derivative says where the squares have underflowed."""
+    """Return the variance; if a root of it is taken (`rooted`), its derivative is NaN where the squares underflowed."""
     deviation = a - (np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean)
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
     total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
@@ -254,7 +257,7 @@ def _std(a: Value, *args: Value, **options: Option) -> Value:
 
 
 def _of_some(original: Callable[..., object], definition: Function) -> Function:
-    """A definition, with the function's own value where it is of some elements: they are added up in another order."""
+    """Return a definition as a rule, which takes NumPy's value if `where` is given, as NumPy then adds differently."""
     computed = as_computed(original, definition)
 
     def rule(a: Value, *args: Value, **options: Option) -> Value:
@@ -275,15 +278,15 @@ def _half_over(y: Value) -> Value:
 
 
 def seen(total: Value, *terms: Value, axis: Axis = None, keepdims: bool = False) -> Value:
-    """A total of powers of `terms` along `axis`, whose derivative is NaN where it is 0 and a term is not.
+    """Return a total of powers of `terms` along `axis` with a derivative of NaN where it is 0 but a term is not.
 
-    There the powers have underflowed, and the total no longer tells the terms from zeros.
+    The powers have underflowed there, and the total does not distinguish the terms from zeros.
     """
     zero = plain(total) == 0
     if not (zero if decided(zero) else isinstance(zero, Tracer) or np.any(zero)):
         return total
     for x in terms:
-        # A sum, which compiled code computes beside the total.
+        # The test is a sum, because compiled code can compute it in the same loop as the total.
         total = unseen(total, zero & (np.sum(np.abs(plain(x)), axis=axis, keepdims=keepdims) != 0))
     return total
 
@@ -301,7 +304,7 @@ root = elementwise(
 
 
 def root_of(total: Value, power: float) -> Value:
-    """The sum of powers that a norm is a root of, to that power, with derivative 0 where it is 0."""
+    """Return a norm from the sum of powers that it is a root of, with derivative 0 where the sum is 0."""
     return root(total) if power == 0.5 else power_root(total, power)
 
 
@@ -323,14 +326,15 @@ def _cumsum(a: Value, axis: Axis = None, dtype: DTypeLike = None) -> Value:
 
 
 def logsumexp(a: Value, axis: Axis = None, b: Value = None, keepdims: bool = False, return_sign: bool = False) -> Value:
-    """`scipy.special.logsumexp` for traced arrays; where all is -inf the weights are zero.
+    """Do the same as `scipy.special.logsumexp` for traced arrays; if all elements are -inf, their derivatives are zero.
 
-    An element whose weight `b` is 0 has no part in it, whatever its size, and infinite ones share the whole.
+    An element whose weight `b` is 0 does not contribute, however large it is. Elements that are +inf share the
+    derivative equally.
     """
     a = np.asarray(a)
     used = True if b is None else np.broadcast_to(plain(b) != 0, np.broadcast_shapes(shape_of(b), a.shape))
     size = np.real(plain(a))
-    least: dict[str, Value] = {} if np.size(size) else {"initial": -np.inf}  # of nothing, the sum is 0
+    least: dict[str, Value] = {} if np.size(size) else {"initial": -np.inf}  # the sum of no elements is 0
     top = np.max(size if b is None else np.where(used, size, -np.inf), axis=axis, keepdims=True, **least)
     total = np.sum(_weighted_exponentials(_below(a, top), b, used), axis=axis, keepdims=True)
     empty = plain(total) == 0
@@ -343,14 +347,14 @@ def logsumexp(a: Value, axis: Axis = None, b: Value = None, keepdims: bool = Fal
 
 
 def _sign_of(total: Value, empty: Value) -> Value:
-    """The sign of a sum: constant of a real one, and the number of size 1 in its direction of a complex one."""
+    """Return the sign of a sum: a constant for a real sum, and the sum divided by its size for a complex one."""
     if dtype_of(total).kind != "c":
         return np.sign(plain(total))
     return np.where(empty, 0.0, np.sign(np.where(empty, 1.0, total)))
 
 
 def _below(a: Value, top: Value) -> Value:
-    """The distance from the largest element, also where that is infinite."""
+    """Return the distance of each element from the largest, which may be infinite."""
     if isinstance(plain(a), Tracer) or not np.any(np.isposinf(top)):
         return a - np.where(np.isfinite(top), top, 0.0)
     with np.errstate(invalid="ignore"):
@@ -364,7 +368,7 @@ def _weighted_exponentials(below: Value, b: Value, used: Value) -> Value:
     terms = np.where(used, b * np.exp(np.where(used, below, 0.0)), 0.0)
     if not depends(b):
         return terms
-    # A weight that is 0 has a derivative; the element that it belongs to has none.
+    # The derivative with respect to a weight of 0 is not zero; that with respect to its element is.
     return terms + np.where(used, 0.0, b * np.exp(np.where(used, 0.0, plain(below))))
 
 

@@ -1,7 +1,7 @@
-"""Singular values and their vectors. Batches everywhere, as in NumPy.
+"""Singular values and singular vectors. As in NumPy, the functions take stacks of matrices.
 
-See `effgrad.primitives.decomposition` for what is packed, undefined, and conjugated. Complex singular vectors: Wan and
-Zhang, Automatic differentiation for complex valued SVD (2019).
+`effgrad.primitives.decomposition` explains the packed results, the undefined derivatives and the conjugated cotangents.
+Complex singular vectors: Wan and Zhang, Automatic differentiation for complex valued SVD (2019).
 """
 
 from typing import Any, cast
@@ -35,7 +35,7 @@ from effgrad.vocabulary import Cotangent, Shape, Tangent, Value
 
 SVDResult = cast(Any, type(np.linalg.svd(np.eye(1))))
 
-# Singular values: u, s and the transpose of v, raveled one after the other.
+# The primitive packs u, s and the adjoint of v, raveled one after the other.
 
 
 def _svd_value(a: Value) -> Value:
@@ -56,13 +56,16 @@ def _unpack(y: Value, shape: Shape) -> tuple[Value, Value, Value]:
 
 
 def _over_squares(product: Value, s: Value, known: Value = True, beside: Value = None) -> Value:
-    """`product` over the differences of squares."""
+    """Return `product` over the differences of the squares of the singular values."""
     total = s[..., None, :] + s[..., :, None]
     return over_differences(product, s, known, beside) * inverse_if_apart(total, plain(total) == 0)
 
 
 def _over_values(outside: Value, s: Value, known: Value = True) -> Value:
-    """The part outside the singular vectors over the singular values; NaN over 0, which any vectors belong to."""
+    """Return the part outside the singular vectors over the singular values.
+
+    It is NaN for a singular value of 0, whose vectors are arbitrary.
+    """
     zero = evaluated(is_zero, s)[..., None, :]
     quotient = cleared(outside, outside) * inverse_if_apart(s[..., None, :], zero)
     return undefined_where(quotient, evaluated(_undefined_columns, zero, known, outside))
@@ -74,9 +77,10 @@ def _undefined_columns(zero: Value, known: Value, outside: Value) -> Value:
 
 
 def _half_phase(inner: Value, s: Value, known: Value = True) -> Value:
-    """The phases of a left and a right singular vector turn against each other: here each by half.
+    """Return half of the relative change of phase between left and right singular vectors.
 
-    LAPACK turns both so that the first element of the right one is real, or of the left one of a wide matrix.
+    The rule turns each of the two by half. LAPACK then turns both so that the first element of the left vector is real
+    for a wide matrix, and of the right vector otherwise.
     """
     if not is_complex(inner):
         return 0.0
@@ -100,7 +104,7 @@ def _svd_jvp(t: Tangent, y: Value, a: Value) -> Value:
 
 
 def _is_tall(u: Value) -> bool:
-    """Whether there is a part outside the vectors."""
+    """Return whether the vectors do not span the whole space, so that there is a part outside them."""
     return shape_of(u)[-2] > shape_of(u)[-1]
 
 
@@ -114,7 +118,7 @@ def _svd_vjp(g: Cotangent, y: Value, a: Value) -> Value:
         along = np.sum(conj(gu) * u, axis=-2, keepdims=True) + np.sum(conj(gv) * v, axis=-2, keepdims=True)
         gu, gv = (gu + of_phases(along, gu, u, 0), gv) if _is_tall(v) else (gu, gv + of_phases(along, gv, v, 0))
     row, inner_u, inner_v = s[..., None, :], np.matmul(adjoint(u), gu), np.matmul(adjoint(v), gv)
-    # The transpose of each line of the rule going forward.
+    # These are the transposes of the lines of the forward rule.
     pu = _over_squares(inner_u - adjoint(inner_u), s, known_u, inner_u)
     pv = _over_squares(inner_v - adjoint(inner_v), s, known_v, inner_v)
     middle = pu * row + mT(row) * pv + gs[..., None, :] * np.eye(s.shape[-1])
@@ -128,7 +132,7 @@ def _svd_vjp(g: Cotangent, y: Value, a: Value) -> Value:
 
 
 def _asked_of(g: Cotangent, shape: Shape) -> tuple[Value, Value]:
-    """The masks of the cotangents of left and right vectors, as columns, where they are no structural zeros."""
+    """Return the masks of the cotangents of left and right vectors, as columns, that exclude structural zeros."""
     known = asked(g)
     if known is True:
         return True, True
@@ -137,13 +141,13 @@ def _asked_of(g: Cotangent, shape: Shape) -> tuple[Value, Value]:
 
 
 def _either(known_u: Value, known_v: Value) -> Value:
-    """The mask of the pairs of vectors that are asked for, as a row."""
+    """Return the mask of the pairs of vectors of which at least one has a cotangent, as a row."""
     columns = [known if known is True else np.any(known, axis=-2, keepdims=True) for known in (known_u, known_v)]
     return columns[0] | columns[1]
 
 
 def _outside(g: Value, u: Value, s: Value, known: Value) -> Value:
-    """The part of a cotangent outside the vectors, over the singular values."""
+    """Return the part of a cotangent outside the span of the vectors, over the singular values."""
     return _over_values(g - np.matmul(u, np.matmul(adjoint(u), g)), s, known)
 
 
@@ -151,7 +155,7 @@ svd_packed = general(_svd_value, _svd_jvp, _svd_vjp, name="svd", forms=True, bat
 
 
 def thin_svd(a: Value) -> Value:
-    """Singular values with as many vectors as there are values."""
+    """Return singular values with as many vectors as there are values."""
     return SVDResult(*_unpack(svd_packed(a), shape_of(a)))
 
 
@@ -186,7 +190,7 @@ def _svd(a: Value, full_matrices: bool = True, compute_uv: bool = True, hermitia
 
 
 def _svd_by_eigh(a: Value, compute_uv: bool) -> Value:
-    """The singular values of a Hermitian matrix of which the lower triangle is read, as NumPy has them."""
+    """Return the singular values of a Hermitian matrix, of which the lower triangle is read, as NumPy does."""
     if not compute_uv:
         return np.flip(np.sort(np.abs(np.linalg.eigvalsh(a))), -1)
     w, v = np.linalg.eigh(a)

@@ -1,4 +1,4 @@
-"""Triangular systems: only a triangle of the matrix is read, and only it has a derivative.
+"""Triangular systems, in which only one triangle of the matrix is read and has a derivative.
 
 Giles, An extended collection of matrix derivative results (2008).
 """
@@ -13,12 +13,12 @@ from effgrad.primitives.primitive import Primitive, general
 from effgrad.primitives.product import columns, mT, uncolumned
 from effgrad.vocabulary import Cotangent, Tangent, Value
 
-# For smaller matrices, SciPy's function takes longer than a solution by elimination.
+# For matrices with fewer rows, SciPy's function takes longer than a solution by elimination.
 FEWEST_ROWS = 64
 
 
 def triangle(x: Value, lower: bool, unit: bool = False) -> Value:
-    """The triangle of a matrix, without its diagonal if that counts as ones."""
+    """Return a triangle of a matrix, without its diagonal if that is taken as ones (`unit`)."""
     return np.tril(x, -1 if unit else 0) if lower else np.triu(x, 1 if unit else 0)
 
 
@@ -53,7 +53,7 @@ triangular: Primitive = general(
 
 
 def solved(a: Value, b: Value, lower: bool) -> Value:
-    """The solution of systems whose matrices are triangular; b is a matrix too, or matrices."""
+    """Return the solution of systems with triangular matrices; b is a matrix or a stack of matrices."""
     shape = plain(a).shape
     if len(shape) > 2 or len(plain(b).shape) > 2 or shape[0] < FEWEST_ROWS:
         return np.linalg.solve(a, b)

@@ -1,4 +1,4 @@
-"""Ufuncs that are written with others, and the methods of ufuncs: reduce, accumulate, reduceat, outer and at."""
+"""Ufuncs that are defined by other ufuncs, and the methods of ufuncs: reduce, accumulate, reduceat, outer and at."""
 
 
 from effgrad.arrays.indexing import as_index
@@ -10,8 +10,6 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.reduction import logsumexp
 from effgrad.vocabulary import Axis, DTypeLike, Function, Index, Value
 
-# Ufuncs by their definition, and the methods of ufuncs.
-
 
 def _logaddexp2(a: Value, b: Value) -> Value:
     return np.logaddexp(a * np.log(2.0), b * np.log(2.0)) / np.log(2.0)
@@ -22,7 +20,7 @@ def _float_power(a: Value, b: Value) -> Value:
 
 
 def _in_double(x: Value) -> Value:
-    """A value in double precision, in which `np.float_power` computes."""
+    """Return a value in double precision, in which `np.float_power` computes."""
     if not isinstance(plain(x), Tracer | np.ndarray | np.generic) or x.dtype in (np.float64, np.complex128):
         return x
     return x.astype(np.result_type(x.dtype, np.float64))
@@ -54,7 +52,7 @@ def _outer_of(ufunc: np.ufunc) -> Function:
 
 
 def _fold(ufunc: np.ufunc, rows: list[Value]) -> list[Value]:
-    """The results of a ufunc of two arguments after each row, from the first on."""
+    """Return the running results of a ufunc of two arguments, one after each row, beginning with the first row."""
     results = list(rows[:1])
     for row in rows[1:]:
         results.append(ufunc(results[-1], row))
@@ -62,7 +60,7 @@ def _fold(ufunc: np.ufunc, rows: list[Value]) -> list[Value]:
 
 
 def _along(ufunc: np.ufunc, combine: Function) -> Function:
-    """A method of a ufunc along one axis, by the rows of an array."""
+    """Return a method of a ufunc along one axis; `combine` gets the rows of the array along this axis."""
 
     def rule(a: Value, axis: int = 0, dtype: DTypeLike = None) -> Value:
         a = np.asarray(a) if dtype is None else np.asarray(a).astype(dtype)
@@ -107,7 +105,7 @@ def _at(ufunc: np.ufunc) -> Function:
         numbers = np.arange(size_of(a)).reshape(shape_of(a))
         places = np.ravel(numbers[indices])
         values = None if b is None else np.ravel(np.broadcast_to(b, np.shape(numbers[indices])))
-        # An element that is named several times is operated on several times: once in each round.
+        # An element that is named several times is operated on several times, once in each round.
         order = np.argsort(places, kind="stable")
         starts = np.searchsorted(places[order], places[order], side="left")
         round_of = np.empty(len(places), int)
@@ -138,7 +136,7 @@ UFUNCS.enter({
 })  # fmt: skip
 CONSTANT.enter([np.spacing])
 FOLDS = [u for u in UFUNCS if u.nin == 2 and u.nout == 1 and u.signature is None and u is vars(np).get(u.__name__, ())]
-# The methods of ufuncs; a function of NumPy is one where its rule is known.
+# The rules of ufunc methods; a method that has a NumPy function, such as `np.sum`, takes the rule of that function.
 REDUCTIONS.enter({
     **{(u, name): make(u) for u in FOLDS for name, make in (
         ("reduce", _reduce), ("accumulate", _accumulate), ("reduceat", _reduceat))},
