@@ -196,5 +196,5 @@ def end(activation: Activation) -> None:
 
 @functools.cache
 def defers(handler: type) -> bool:
-    """Whether a handler has clauses that wait for the rest of the program."""
+    """Return whether a handler has clauses that wait for the rest of the program."""
     return any(hasattr(getattr(handler, name), "_defers") for name in dir(handler))

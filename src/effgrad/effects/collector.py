@@ -21,7 +21,7 @@ import operator
 
 from effgrad.effects.effect import Frame, frames
 
-# After frozen objects were found, this many questions are answered with None before the count is taken again.
+# After frozen objects were found, `Ageing.asked` returns None this many times before it counts them again.
 LOOK_AGAIN = 1000
 # The interpreter itself freezes fewer objects than this (375 in Python 3.12, none in 3.11 and 3.13).
 INTERPRETERS = 1000
@@ -37,7 +37,10 @@ class Old:
 
 
 class Ageing:
-    """Decides whether objects may be moved to the oldest generation, which would thaw objects that the user froze."""
+    """An object that decides whether all objects may be moved to the oldest generation.
+
+    They may not if the user froze some, since the move would thaw these.
+    """
 
     def __init__(self) -> None:
         self.passing, self.old = 0, Old()

@@ -145,7 +145,7 @@ class Run:
             _release(self.activation)
 
     def failed(self, pending: Object) -> Object:
-        """Do the same as `ended` for a computation that ended with the error that is being handled."""
+        """Do what `ended` does for a computation that has ended with the error that is being handled."""
         return self.ended(pending, None, sys.exception())
 
     def _adopt(self, target: Object, new_root: Object) -> None:
@@ -189,7 +189,7 @@ class _Resume:
         self.suspended, self.value, self.error = suspended, value, error
 
     def instead_of(self, run: Run) -> Run:
-        """Return the run of the continuation, to be driven in place of `run`, which is done and is released."""
+        """Return the run of the continuation, to be driven in place of `run`, whose activation is released."""
         taken = self.suspended.take(self.value, self.error)
         _release(run.activation)
         return taken

@@ -25,7 +25,7 @@ FUNCTIONS = 100
 
 
 class Stack(greenlet):  # type: ignore[misc]
-    """A piece of the stack; `asker` is the greenlet that waits for its outcome."""
+    """A greenlet that runs `program` on a separate stack; `asker` is the greenlet that waits for its outcome."""
 
     __slots__ = ("asker", "program", "depth", "functions", "last")
 

@@ -110,7 +110,7 @@ def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     shifted = {name: SHIFTS[name](params[name], batch) if name in names else params[name] for name in params}
     if any(value is None for value in shifted.values()):
         return None
-    if "axis" in names and primitive.push_jointly is not None:  # it joins arrays, so none of them is a scalar
+    if "axis" in names and primitive.push_jointly is not None:  # in a join, a non-negative axis always moves by one
         return primitive(*batch.spread(), axis=params["axis"] + (params["axis"] >= 0))
     return primitive(*_fitting(batch, names, params, shifted), **shifted)
 

@@ -54,7 +54,7 @@ def conj(x: Value) -> Value:
 
 
 def _conjugated(x: Value) -> Value:
-    """Do the same as `np.conjugate`, which returns a new array for a real one too."""
+    """Return `np.conjugate(x)`, which is a new array for a real one too."""
     return conjugate(x) if is_complex(x) else x.copy("K")
 
 

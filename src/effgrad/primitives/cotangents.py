@@ -379,7 +379,7 @@ def total_over(x: Value, axes: Axis) -> Value:
 
 
 def spread(g: Cotangent, shape: Shape) -> Value:
-    """Do the same as `np.broadcast_to`, for plain arrays in a third of its time."""
+    """Return `np.broadcast_to(g, shape)`, for plain arrays in a third of the time."""
     kind = type(g)
     if kind in (float, np.float64):
         g = _array(g)

@@ -125,7 +125,7 @@ def _qr(a: Value, mode: str = "reduced") -> Value:
         reflectors, tau, q = householder(a)
         return (mT(reflectors), tau) if mode == "raw" else QRResult(q, np.triu(reflectors))
     k = min(m, n)
-    if evaluated(_depend, a[..., :k]):  # the derivative exists even if the last column of a square matrix is dependent
+    if evaluated(_depend, a[..., :k]):  # with reflections, the last column of a square matrix may depend on the others
         reflectors, _, q = householder(a)
         q, r = q[..., :k], np.triu(reflectors)[..., :k, :]
     else:

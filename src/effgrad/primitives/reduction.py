@@ -36,7 +36,7 @@ def _share(name: str, x: Value, y: Value, axis: Axis) -> Value:
     top, y = y, plain(y)
     chosen = plain(x) == _against(y, x, axis)
     if type(chosen) is np.ndarray and np.count_nonzero(chosen) == y.size and (axis is None or (y == y).all()):
-        return chosen  # one in each group
+        return chosen  # each group has exactly one chosen element
     count = np.sum(chosen, axis=axis, keepdims=True)
     tied = chosen & (count > 1)
     if nested(x, tied):
@@ -296,7 +296,7 @@ unseen = elementwise(
     series=lambda total, hidden: total, counterpart=lambda lib, total, hidden: total,
 )  # fmt: skip
 
-# The root of a sum of squares, with derivative 0 where it is 0 (the minimum-norm choice).
+# The root of a sum of squares. Where it is 0, its derivative is 0, which is the minimum-norm choice.
 root = elementwise(
     np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5),
     code=machine_code.intrinsic("sqrt"), counterpart=counterparts.floating("sqrt"),
@@ -328,8 +328,8 @@ def _cumsum(a: Value, axis: Axis = None, dtype: DTypeLike = None) -> Value:
 def logsumexp(a: Value, axis: Axis = None, b: Value = None, keepdims: bool = False, return_sign: bool = False) -> Value:
     """Do the same as `scipy.special.logsumexp` for traced arrays; if all elements are -inf, their derivatives are zero.
 
-    An element whose weight `b` is 0 does not contribute, however large it is. Elements that are +inf share the
-    derivative equally.
+    An element whose weight `b` is 0 does not contribute, however large it is. If some elements are +inf, only these
+    have a derivative.
     """
     a = np.asarray(a)
     used = True if b is None else np.broadcast_to(plain(b) != 0, np.broadcast_shapes(shape_of(b), a.shape))

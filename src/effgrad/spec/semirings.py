@@ -75,7 +75,7 @@ def _encloses(e: Expression, p: Polynomial, x: Interval, expected: object, actua
     return all(p(RATIONALS.dictionary, point) in actual for point in inside)
 
 
-# Computes an upper bound of the number of roundings in a result of non-negative floats, one for each operation.
+# A dictionary that bounds the number of roundings in a result of non-negative floats, one for each operation.
 _ROUNDINGS: Dictionary[int] = Dictionary(0, 0, lambda a, b: max(a, b) + 1, lambda a, b: a + b + 1)
 
 
