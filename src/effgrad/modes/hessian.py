@@ -4,8 +4,7 @@ The reverse pass keeps the cotangent of each value. It also keeps the second der
 the values that it has not reached yet, one for each pair of these values. They form a sparse matrix, in which only
 pairs that interact are stored. At an operation y = f(a, b) every pair with y becomes pairs with a and b (edges are
 pushed), and the curvature of f itself, times y's cotangent, adds pairs among a and b. At the end the pairs of variables
-are the Hessian.
-Sigal 2024, section 5.1; Gower and Mello 2012, A new framework for the computation of Hessians.
+are the Hessian. Sigal 2024, section 5.1; Gower and Mello 2012, A new framework for the computation of Hessians.
 
 Values are arrays, so the second derivative for a pair is a block: a number if both values have one element, otherwise a
 SciPy sparse matrix. An elementwise operation has a diagonal Jacobian and a diagonal curvature. The Jacobian of an

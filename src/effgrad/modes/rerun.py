@@ -88,8 +88,7 @@ def values_of(activation: object, result: Value) -> list[Value]:
 
 
 def _values_of(activation: object, value: Value) -> Iterator[Value]:
-    # This is not nested in `values_of`, because a nested recursive function is a reference cycle, which would keep the
-    # values alive.
+    # This is not nested in `values_of`: a nested recursive function is a cycle, which would keep the values alive.
     value = memory(value) if isinstance(value, Tracer) else whole(value)
     if isinstance(value, Tracer):
         if owned_by(value, activation):

@@ -54,16 +54,14 @@ class Taylor(Mode):
         elif primitive is divide and None not in moving:
             result = _quotient(moving[0], moving[1], value)
         elif primitive is where:
-            # `where` is applied to each coefficient. If it were derived, the choices made in rules would nest with
-            # every order.
+            # `where` is applied to each coefficient. By its derivative, choices would nest with every order.
             choices = [_zeros_after(p) if s is None else s for p, s in zip(primals[1:], moving[1:], strict=True)]
             result = Series(value, lambda k: where(primals[0], *[choice[k] for choice in choices]))
         else:
             result = Series(value, lambda k: None)
             result.rule = self._by_derivative(primitive, moving, primals, result, params)
         if not self.in_rule:
-            # All coefficients are computed now, in the order of the program. On demand from the end, a long program
-            # would recurse deeply.
+            # All coefficients are computed now, in program order. On demand from the end, a long program would recurse.
             result[self.order]  # noqa: B018 (it computes)
         return self._traced(result)
 
