@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
+import effgrad
 from effgrad import grad
-from effgrad.errors import Detached
+from effgrad.errors import Detached, NotBatched
 
 POINT = np.array([0.7, -1.3, 0.25])
 
@@ -111,6 +112,37 @@ def test_texts_are_those_of_plain_numbers():
     found = []
     grad(lambda x: found.append(texts(x)) or x[0])(POINT)
     assert [str(text) for text in found[0]] == texts(POINT)
+
+
+DECIDED = {
+    "length": lambda x: x * len(f"{x}"),
+    "equality": lambda x: x * (2 if f"{x:.1f}" == "0.5" else 3),
+    "int": lambda x: x * int(f"{x:.0f}"),
+    "float": lambda x: x * float(f"{x / 7:.2f}"),
+    "a key": lambda x: {"0.5": 2.0}.get(str(x), 3.0) * x,
+    "a part": lambda x: x * ("25" in str(x)),
+    "truth": lambda x: x * 2 if str(x).strip("0.5") else x,
+    "comparison of two": lambda x: x * (f"{x}" < f"{1 / x}"),
+    "a prefix of a longer one": lambda x: x * f"{x} and {2}".startswith("0"),
+    "printed only": lambda x: [f"{x:.3f}", x * 2][1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_decisions_by_a_text_are_those_of_each_call(name):
+    """A compiled function took the way of its first call, and a batch that of its own text."""
+    f, points = DECIDED[name], np.array([0.5, 0.25, 0.15, 4.5])
+    compiled, gradient = effgrad.compile(f), effgrad.compile(grad(f))
+    for x in (*points.tolist(), *points):
+        assert compiled(x) == f(x)
+        np.testing.assert_allclose(gradient(x), f(x) / x)  # each is x times what the text decides
+    try:
+        found = effgrad.vmap(f)(points)
+    except effgrad.EffgradError as error:
+        assert name != "printed only" and type(error) in (NotBatched, Detached)
+    else:
+        np.testing.assert_array_equal(found, [f(x) for x in points])
+    np.testing.assert_array_equal(effgrad.vmap(f)(np.full(3, 4.25)), f(np.float64(4.25)))
 
 
 def test_a_long_text_is_made_in_linear_time():

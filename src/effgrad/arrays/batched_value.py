@@ -1,9 +1,10 @@
 """The values of batched evaluation (`effgrad.modes.batched`). To the program each has the shape of one member."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from effgrad.arrays import value as traced
+from effgrad.arrays.digits import of_number
 from effgrad.arrays.layout import dtype_of, index_parts, ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import TracedArray
@@ -89,6 +90,9 @@ class Batched(TracedArray):
     def __hash__(self) -> int:
         return hash(self.agreed("a key of a dictionary or an element of a set"))
 
+    def decide(self) -> None:
+        self.agreed("a decision by the text of a number")
+
     def __array__(self, dtype: DTypeLike = None, copy: Option = None) -> Value:
         what = "a plain array (an index of one, an index that is written to, or what compiled code is given)"
         instead = "np.take_along_axis for a[i], and np.where(np.arange(n) == i, v, a) for a[i] = v"
@@ -108,8 +112,19 @@ class Batched(TracedArray):
     def __repr__(self) -> str:
         return f"Batched({self.primal!r})"
 
+    def __str__(self) -> str:
+        return self._written(str)
+
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        return self._written(lambda member: format(member, spec))
+
+    def _written(self, write: Callable[[Value], str]) -> str:
+        """Return the string that a function makes of each member, or one of the whole batch if the members differ."""
+        try:
+            self.agreed("the text of a number")
+        except NotBatched:
+            return of_number(lambda member: repr(self), self)
+        return of_number(write, self)
 
     shape = property(lambda self: shape_of(self.primal)[1:])
     ndim = property(lambda self: ndim_of(self.primal) - 1)

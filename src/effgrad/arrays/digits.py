@@ -3,14 +3,18 @@
 Converting a traced number to a string makes a `Text`, a string that knows which of its numerals stands for which
 number. Strings that a program makes of it, by `+`, f-strings, `join` or methods of `str`, are of this class too. A
 numeral that has all digits of a number is read back as that number. A numeral that is rounded is a constant.
+
+Where a program decides by a `Text` (compares it, takes its length), the path of a compiled program and the members of a
+batch have to agree about the numbers in it. Printing it asks for no agreement.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import Tracer
+from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import Detached
 from effgrad.vocabulary import Value
 
@@ -26,7 +30,7 @@ class Text(str):
     """A string made of `parts`, some of which have digits of traced numbers; `known` are its numerals, once found."""
 
     __slots__ = ("parts", "known")
-    parts: Sequence[str]
+    parts: Sequence[str | Tracer]
     known: list[Numeral] | None
 
     def __str__(self) -> str:
@@ -34,6 +38,9 @@ class Text(str):
 
     def __float__(self) -> float:
         return float(as_constant(self))
+
+    def __int__(self) -> int:
+        return int(decided_by(self))
 
     def __radd__(self, before: str) -> str:
         return of_parts(before + str.__str__(self), before, self)
@@ -46,6 +53,19 @@ def as_constant(text: str) -> str:
             f"{str.__str__(text)!r} is the text of a traced number, and was read as a number, which would lose the "
             "derivative; use the number itself, or round(x, digits) where it is to be rounded"
         )
+    return decided_by(text)
+
+
+def decided_by(text: str) -> str:
+    """Return a text as a plain string by which the program decides; the handlers below are asked for its numbers."""
+    left: list[str | Tracer] = [text]
+    while left:
+        part = left.pop()
+        if isinstance(part, Tracer):
+            if isinstance(below := plain(part), Tracer):
+                below.decide()
+        elif type(part) is Text:
+            left.extend(part.parts)
     return str.__str__(text)
 
 
@@ -63,7 +83,7 @@ def numerals(text: str) -> list[Numeral]:
     if type(text) is Text and text.known is not None:
         return text.known
     found: list[Numeral] = []
-    left = [text]
+    left: list[Any] = [text]
     while left:
         part = left.pop()
         if type(part) is not Text:
@@ -106,13 +126,26 @@ for _name in (
     setattr(Text, _name, _method(_name))
 
 
+def _decision(name: str) -> Callable[..., Value]:
+    plainly = getattr(str, name)
+    return lambda text, *args: plainly(decided_by(text), *args)
+
+
+for _name in (
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__len__", "__contains__", "__iter__",
+    "startswith", "endswith", "find", "rfind", "index", "rindex", "count", "encode", "isdigit", "isdecimal",
+    "isnumeric", "isalpha", "isalnum", "isspace",
+):  # fmt: skip
+    setattr(Text, _name, _decision(_name))
+
+
 def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
     """Return the string that a function makes of a traced value."""
     value = traced.shown()
     text = write(value)
     written = NUMERAL.findall(text)
     made = Text(text)
-    made.parts = ()
+    made.parts = (traced,)
     if np.ndim(value) or isinstance(value, complex) or len(written) != 1:
         sizes = {abs(part) for item in np.ravel(value) for part in (item.real, item.imag)}
         made.known = [(digits, LOST if _size(digits) in sizes else CONSTANT) for digits in written]
@@ -122,7 +155,8 @@ def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
         made.known = [(written[0], traced if whole else LOST)]
     else:
         made.known = [(written[0], CONSTANT)]
-    return made if any(number is not CONSTANT for _, number in made.known) else text
+    constant = not isinstance(plain(traced), Tracer) and all(number is CONSTANT for _, number in made.known)
+    return text if constant else made
 
 
 def _size(digits: str) -> float:

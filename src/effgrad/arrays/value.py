@@ -1,8 +1,8 @@
 """Values: the `Smooth` effect, and the one interface of all values that stand for plain ones.
 
 A traced value is owned by an activation of a handler of `Smooth`. An operation on traced values performs
-`Smooth.apply` at the innermost activation among its arguments; every other argument is a constant to it. So nested
-derivatives are right by construction: which derivative a value belongs to is on the value, never in a global.
+`Smooth.apply` at the innermost activation among its arguments. Every other argument is a constant to it. Nested
+derivatives are right by construction because each value says to which derivative it belongs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -99,10 +99,8 @@ class Evaluation:
 class Tracer:
     """The interface of all values that stand for plain ones: differentiated, batched, staged, mutable, of a library.
 
-    `owner` performs the operations on a value, `primal` is the value that it stands for in the handlers below, and
-    `shadow` is the owner's data about it. To NumPy and to programs a tracer is an array or a number. The rest of
-    effgrad uses its `shape`, `ndim`, `size`, `dtype`, and the methods `plain`, `inside`, `addresses`, `beside`
-    and `contiguous`.
+    `owner` performs the operations on a value that stands for `primal` in the handlers below; `shadow` is the owner's
+    data about it. To NumPy and to programs a tracer is an array or a number.
     """
 
     # The exact classes of numbers and tracers, whose operators no program overrides. Each operator looks them up here.
@@ -125,8 +123,7 @@ class Tracer:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Code that asks isinstance(x, np.ndarray) takes the branch that it would take untraced. Other number classes
-        # are not imitated: a Fraction would accept a tracer as a Fraction and never call its reflected operators.
+        # Code that asks isinstance(x, np.ndarray) takes its untraced branch. Other classes are not imitated.
         kind: type = self.primal.__class__
         return kind if issubclass(kind, NUMERIC) and not asked_by_dask() else type(self)
 
@@ -141,6 +138,9 @@ class Tracer:
     def shown(self) -> Value:
         """Return the value that `str` and `format` show."""
         return inside.shown() if isinstance(inside := self.inside(), Tracer) else inside
+
+    def decide(self) -> None:
+        """Take note that the program decides by the value, so that others may take another path."""
 
     def addresses(self) -> Value:
         """Return the addresses of the elements in their storage if the array was written to, else None."""

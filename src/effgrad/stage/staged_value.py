@@ -134,6 +134,9 @@ class Staged(TracedArray):
     def __complex__(self) -> complex:
         return complex(settled(self))
 
+    def decide(self) -> None:
+        settled(self)
+
     def __array__(self, dtype: DTypeLike = None, copy: Value = None) -> Array:
         return np.array(settled(self), dtype)
 
