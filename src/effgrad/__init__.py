@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     __version__: str
 else:
-    # Imported when first used: they need parts of SciPy that take longer to import than all of effgrad.
+    # These modules are imported at first use: they need parts of SciPy that take longer to import than all of effgrad.
     _TOOLS = ("differential", "distributed", "implicit", "optimize", "stochastic")
 
     def __getattr__(name):

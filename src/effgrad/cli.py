@@ -1,4 +1,4 @@
-"""The command line.
+"""The command line of effgrad. It has three commands:
 
 effgrad calculus run|type|trace FILE [ARGUMENT] [--translation T] [--steps N]
 effgrad explain PROGRAM.py:FUNCTION [--at VALUE ...] [--mode MODE] [--html DIRECTORY]
@@ -29,7 +29,7 @@ from effgrad.vocabulary import Array, Function, Value
 
 
 class UserError(Exception):
-    """A mistake in what the command was given, in one sentence."""
+    """A mistake in the arguments or files of a command. The message is one sentence, printed without a traceback."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,7 +95,7 @@ def run_explain(options: argparse.Namespace) -> None:
     for mode in [options.mode] if options.mode else MODES if options.html else ["reverse"]:
         try:
             explained_by.append(explained(function, arguments, mode))
-        except Exception as error:  # of the user's program, or because the mode does not take it
+        except Exception as error:  # the user's program raised it, or the mode does not support the function
             refused = f"{mode}: {type(error).__name__}: {error}"
             print(f"effgrad: left out {refused}", file=sys.stderr)
     if not explained_by:
@@ -110,13 +110,13 @@ def run_explain(options: argparse.Namespace) -> None:
 
 
 def load_program(name: str, at: Sequence[str]) -> tuple[Function, list[Value]]:
-    """Return a function of a user's file, and the values to call it at."""
+    """Return a function defined in the user's file, and the values to call it at."""
     file, colon, function_name = name.rpartition(":")
     if not colon or not file:
         raise UserError(f"{name}: write a file and a function in it, as program.py:f")
     if not Path(file).is_file():
         raise UserError(f"cannot read {file}: there is no such file")
-    sys.path.insert(0, str(Path(file).resolve().parent))  # for the modules beside it
+    sys.path.insert(0, str(Path(file).resolve().parent))  # so that the file can import modules from its folder
     try:
         scope = runpy.run_path(file)
     except Exception as error:
@@ -133,14 +133,14 @@ def load_program(name: str, at: Sequence[str]) -> tuple[Function, list[Value]]:
     for parameter in parameters[len(at) :]:
         given = parameter.default is not parameter.empty
         if given and not isinstance(parameter.default, float | np.ndarray):
-            break  # it stays as it is, and so do those after it
+            break  # this parameter and all after it keep their defaults
         arguments.append(parameter.default if given else 1.0)
         print(f"effgrad: {parameter.name} = {arguments[-1]!r}; --at gives other values", file=sys.stderr)
     return function, arguments
 
 
 def _value(text: str) -> Array | float:
-    """A number, or an array from nested lists."""
+    """The number that an argument of `--at` is written as, or the array that its nested lists make."""
     try:
         value = np.array(ast.literal_eval(text), float)
         return value if value.ndim else float(value)
@@ -178,15 +178,19 @@ Verification = tuple[str, Callable[..., Any], Callable[[Any], Any]]
 
 
 def _programs() -> Verification:
-    """How programs are verified: the option with their number, the run, and the text of a failure."""
-    _extra("lark", "papers")  # which these modules need when they are imported
+    """Return how generated programs are verified.
+
+    The parts are the name of the option that gives their number, the function that runs them, and the function that
+    writes a failure.
+    """
+    _extra("lark", "papers")  # the two modules import lark
     means = importlib.import_module("effgrad.papers.verify.means")
     verification = importlib.import_module("effgrad.papers.verify.verification")
     return "programs", verification.verify, lambda failure: verification.shrunk(failure, means.MEANS | means.PUBLIC)
 
 
 def _effects() -> Verification:
-    """The same for programs of effects."""
+    """Return the same three parts for programs of effects and handlers."""
     _extra("greenlet", "control")
     return "effects", compare_many, lambda failure: shown(shrink(failure))
 

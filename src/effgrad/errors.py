@@ -1,6 +1,8 @@
-"""The errors of differentiation, each with what to write instead.
+"""The errors and warnings of effgrad, and how they find the line of the user's program that they are about.
 
-Every error has a short code, points at the line of the user's program, and has a section in docs/errors.md.
+Every error has a short code, points at the line of the user's program, and has a section in docs/errors.md. Its message
+says what to write instead. The functions before the classes walk stack frames. A frame is "inside" if its code belongs
+to effgrad, to Python's standard library or to another library; the first frame that is not inside is the user's.
 """
 
 import dis
@@ -22,7 +24,7 @@ __all__ = [
 
 _PACKAGE = str(Path(__file__).parent)
 
-# The names of files that no user wrote: ours, Python's, NumPy's, and those of dataclasses.
+# Beginnings of the file names of generated code: effgrad's, Python's frozen modules, NumPy's and that of dataclasses.
 _GENERATED = ("<operators of", "<effgrad", "<frozen", "<__array_function__", "<string>")
 
 LIBRARIES = (
@@ -32,30 +34,33 @@ LIBRARIES = (
 
 
 def user_line(traceback: TracebackType | None = None) -> str | None:
-    """The innermost line that is neither ours nor a library's, as `file:line: text`: of an error, or running now."""
+    """The innermost line of the user's program, as `file:line: text`.
+
+    It is the line in the traceback of an error, or without a traceback the line that runs now.
+    """
     steps = [*walk_tb(traceback)][::-1] if traceback is not None else ((f, f.f_lineno) for f in running_frames())
     return next((_shown(frame, line) for frame, line in steps if not _inside(frame)), None)
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame of the running program that is neither ours nor a library's."""
+    """The innermost frame of the running program that is neither effgrad's nor a library's."""
     return next((frame for frame in running_frames() if not _inside(frame)), None)
 
 
 def user_place() -> tuple[str, int]:
-    """The file of the line of the user's program that runs now, and its number."""
+    """The file and the number of the line of the user's program that runs now."""
     frame = user_frame()
     return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("effgrad", 1)
 
 
 def _shown(frame: FrameType, line: int) -> str:
     file = frame.f_code.co_filename
-    text = linecache.getline(file, line).strip()  # none at a prompt of Python 3.12 and earlier
+    text = linecache.getline(file, line).strip()  # empty for lines typed at a prompt of Python 3.12 and earlier
     return f"{file}:{line}: {text}" if text else f"{file}:{line}"
 
 
 def raised_by_the_program(traceback: TracebackType) -> bool:
-    """Whether an error was raised by a `raise` or `assert` of the user, and not by code that he called."""
+    """Whether a `raise` or `assert` in the user's code raised an error, and not code that it called."""
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     frame = traceback.tb_frame
@@ -63,7 +68,7 @@ def raised_by_the_program(traceback: TracebackType) -> bool:
 
 
 def called(traceback: TracebackType) -> str | None:
-    """The name of the library's function that an error comes out of, or None where compiled code is called directly."""
+    """The name of the outermost library function that an error left, or None if it left compiled code directly."""
     frames = [frame for frame, _ in walk_tb(traceback)]
     name = None
     while frames and _inside(frames[-1]):
@@ -74,9 +79,10 @@ def called(traceback: TracebackType) -> str | None:
 
 
 def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None, list[FrameType]]:
-    """The public name of the library's function that the program has called, and the library's frames since.
+    """The public name of the function of SciPy, sklearn or statsmodels that the user's program called, and its frames.
 
-    `frames` are those of a traceback, outermost first; without them, those of the running program.
+    The frames are those of that call which belong to these libraries, the innermost first. `frames` are those of a
+    traceback, outermost first; without them, the frames of the running program are searched.
     """
     inside: list[FrameType] = []
     for frame in reversed(frames) if frames is not None else running_frames():
@@ -84,7 +90,7 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
             inside.append(frame)
         elif inside and not _inside(frame):
             break
-    # Neither the wrapper that a decorator made nor a dispatcher over backends is the function.
+    # The user did not name the wrapper that a decorator made, nor the dispatcher over backends (uarray).
     named = [f for f in inside if not any(part in f.f_code.co_qualname for part in ("<", "__ua_function__"))] or inside
     if not named:
         return None, inside
@@ -95,20 +101,26 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
 
 
 def library_asks() -> str | None:
-    """The public name of the library's function whose compiled code asks for a number now, if it is one that does."""
+    """The public name of the library function whose compiled code asks a traced value for a plain number now.
+
+    It is None unless the innermost frame outside effgrad belongs to SciPy, sklearn or statsmodels.
+    """
     frame = next((f for f in running_frames() if not f.f_code.co_filename.startswith(_PACKAGE)), None)
     return library_call()[0] if frame is not None and _of_scipy(frame) else None
 
 
 def require_function(name: str, *functions: object) -> None:
-    """Raise the error of a public function that was given something else where it takes a function."""
+    """Raise the `TypeError` of the public function `name` if one of `functions` cannot be called."""
     for f in functions:
         if not callable(f):
             raise TypeError(f"{name} takes a function; it was given {f!r}, a {type(f).__name__}")
 
 
 def asker() -> str | None:
-    """The public name of the library's function that the program has called, or of the compiled one, if it is known."""
+    """The public name of the outermost library function that the user's program called and that runs now.
+
+    If no such function has a frame, it is the compiled function that effgrad called for the program, or None.
+    """
     name, frames = None, running_frames()
     for frame in frames:
         if not frame.f_code.co_filename.startswith((_PACKAGE, "<")):
@@ -121,7 +133,10 @@ def asker() -> str | None:
 
 
 def compiled_call(frame: FrameType) -> str | None:
-    """The public name of the compiled function that `effgrad.program.resolve` calls in a frame, for the program."""
+    """The public name of the compiled function that a frame of `effgrad.program.resolve` calls for the program.
+
+    It is None for any other frame.
+    """
     if frame.f_globals.get("__name__") != "effgrad.program.resolve" or frame.f_code.co_name != "called":
         return None
     function = frame.f_locals.get("f")
@@ -131,7 +146,7 @@ def compiled_call(frame: FrameType) -> str | None:
     return f"{_public(module.removeprefix('_'))}.{name}".removeprefix("builtins.") if known else None
 
 
-# What to write instead of functions that take plain numbers, by the beginning of their names.
+# The advice for functions that take plain numbers only: what to write instead, by the beginning of the function's name.
 INSTEAD = {
     "numpy.ma": "plain arrays, and np.where(mask, 0, x) for what is masked",
     "numpy.matrixlib": "plain arrays and the operator @",
@@ -148,7 +163,11 @@ INSTEAD = {
 
 
 def takes_plain(name: str | None, what: str) -> str:
-    """Return the message for a traced value where a plain one is asked for, by a function of that name if known."""
+    """The message for a traced value where plain numbers are needed.
+
+    `name` is the public name of the function that needs them, or None if it is not known. `what` describes the number
+    that an unknown function asks for, such as "an index".
+    """
     if name is None:
         return (
             f"a traced value was asked for {what} by code that is not read (without source, or compiled), which would "
@@ -167,32 +186,38 @@ def _of_scipy(frame: FrameType) -> bool:
 
 
 def _public(module: str) -> str:
-    """The name of a module as users know it: without the private modules that it is made in."""
+    """The name of a module as users know it: its part before the first private module."""
     parts = module.split(".")
     return ".".join(parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))])
 
 
 def running_frames() -> Iterator[FrameType]:
-    """The frames of the running program, the innermost first."""
+    """Yield the frames of the running program, the innermost first."""
     frames = walk_stack(inspect.currentframe())
-    next(frames)  # of this function
+    next(frames)  # the frame of this generator
     yield from (frame for frame, _ in frames)
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether a frame is of effgrad, or of code that it has generated."""
+    """Whether a frame runs code of effgrad, or code that effgrad generated."""
     return frame.f_code.co_filename.startswith((_PACKAGE, "<operators of", "<effgrad"))
 
 
 def _inside(frame: FrameType) -> bool:
-    """Whether a frame is ours or a library's. Prompts and notebooks (`<stdin>`, `<ipython-input-1>`) are the user's."""
+    """Whether a frame is effgrad's or a library's.
+
+    Prompts and notebooks (`<stdin>`, `<ipython-input-1>`) are the user's.
+    """
     name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
     first = name.partition(".")[0]
     return file.startswith((_PACKAGE, *_GENERATED)) or first in LIBRARIES or first in sys.stdlib_module_names
 
 
 class EffgradError(Exception):
-    """The base of every error that effgrad raises about a differentiated program."""
+    """The base of every error that effgrad raises about a differentiated program.
+
+    The message ends with the error's code and the line of the user's program.
+    """
 
     code = "E0"
 
@@ -203,7 +228,10 @@ class EffgradError(Exception):
 
 
 class _Said(threading.local):
-    """The last error of ours in this thread: compiled code may put one of its own in its place."""
+    """The last error of effgrad in this thread: its class, its message and the user's line.
+
+    It is kept because compiled code may replace the error by one of another class.
+    """
 
     last: tuple[type[EffgradError], str, str | None] | None = None
 
@@ -212,12 +240,12 @@ _said = _Said()
 
 
 def forget() -> None:
-    """Leave no error behind for the next derivative."""
+    """Forget the last error, so that the next derivative cannot report it."""
     _said.last = None
 
 
 def said_at(line: str | None) -> EffgradError | None:
-    """The last error of ours once more, if it was about this line of the user's program."""
+    """A new copy of effgrad's last error if it was about this line of the user's program, else None."""
     if line is None or _said.last is None or _said.last[2] != line:
         return None
     kind, message, _ = _said.last
@@ -243,7 +271,7 @@ class Detached(EffgradError, TypeError):
 
 
 class NotDifferentiable(EffgradError, TypeError):
-    """The function's inputs or output do not admit the derivative that was asked for."""
+    """The function's inputs or output do not admit the requested derivative."""
 
     code = "E4"
 
@@ -267,7 +295,7 @@ class Overwritten(EffgradError):
 
 
 class Irreproducible(EffgradError):
-    """A checkpointed function gave another result when it was run again."""
+    """A checkpointed function returned a different result in its rerun."""
 
     code = "E8"
 
@@ -279,7 +307,7 @@ class NotStaged(EffgradError, TypeError):
 
 
 class NoCounterpart(EffgradError, TypeError):
-    """An operation on the arrays of another library that is not known to have a counterpart there."""
+    """An operation on the arrays of another library, which has no known counterpart of that operation."""
 
     code = "E10"
 
@@ -297,23 +325,29 @@ class BlockFailed(EffgradError):
 
 
 class NoWorkers(EffgradError):
-    """A distributed sum has waited for workers, and there were none."""
+    """A distributed sum waited for workers, and none came."""
 
     code = "E14"
 
 
 class NotBatched(EffgradError, TypeError):
-    """A program that is run for all members of a batch at once asks what only one member can answer."""
+    """A program cannot run for all members of a batch at once.
+
+    It needs the plain value of one member, or its arguments and axes do not form a batch.
+    """
 
     code = "E11"
 
 
 class EffgradWarning(UserWarning):
-    """The base of every warning of effgrad: `warnings.simplefilter("ignore", effgrad.EffgradWarning)` silences all."""
+    """The base of every warning of effgrad; `warnings.simplefilter("ignore", effgrad.EffgradWarning)` silences all."""
 
 
 class StagingWarning(EffgradWarning):
-    """A compiled program is slower than it could be: a loop is unrolled, or it has too many paths, or is not kept."""
+    """A compiled program is slower than it could be.
+
+    A loop of it is unrolled, or it has too many paths, or it is not compiled, or it is not kept on disk.
+    """
 
 
 class VersionWarning(EffgradWarning):
@@ -321,7 +355,10 @@ class VersionWarning(EffgradWarning):
 
 
 def warn(message: str, category: type[EffgradWarning], at: tuple[str, int] | None = None) -> None:
-    """Warn at a line of the user's program: the one given as its file and number, or the one that runs now."""
+    """Warn about a line of the user's program.
+
+    `at` is its file and number; without it, the warning is about the line that runs now.
+    """
     frame = user_frame()
     file, line = at or user_place()
     registry = frame.f_globals.setdefault("__warningregistry__", {}) if frame is not None else None

@@ -1,4 +1,8 @@
-"""Locks in a process that forks: the thread that held one does not exist in the child, which finds it open."""
+"""Locks that survive a fork.
+
+A forked child has only the thread that forked, so a lock that another thread held would stay closed in it for ever.
+The locks made here are open in the child.
+"""
 
 import os
 import threading
@@ -8,18 +12,19 @@ from effgrad.living import LivingSet
 from effgrad.vocabulary import Value
 
 _locks = LivingSet[Any]()
-# Those that a fork waits for, in the order in which they are taken: ours, then those of other libraries, under which
-# nothing of ours runs. And those that it has taken.
+# The locks that a fork waits for. It acquires effgrad's own first, in this order, and then those of other libraries,
+# because no code of effgrad runs while one of the latter is held.
 _ours: list[Value] = []
 _of_others: list[Value] = []
+# The locks that the fork under way has acquired.
 _taken: list[Value] = []
 
 
 def lock(waits: bool = False) -> Value:
-    """A reentrant lock that is open again in a forked child.
+    """Return a new reentrant lock, which is open in a forked child.
 
-    With `waits` a fork waits until it is open: what it guards is whole in the child. Who holds it takes only those made
-    after it.
+    With `waits`, a fork waits until the lock is open, so the child never sees half an update of the data that it
+    guards. A thread that holds such a lock may acquire only locks made after it.
     """
     made = threading.RLock()
     if waits:
@@ -30,12 +35,15 @@ def lock(waits: bool = False) -> Value:
 
 
 def wait_for(lock: object) -> None:
-    """Let forks wait until a lock of another library is open."""
+    """Make forks wait until a lock of another library is open, and open it in the child."""
     _of_others.append(lock)
 
 
 def _before() -> None:
-    """Take all locks that a fork waits for, in their order; some are made while it waits, as by an import of LLVM."""
+    """Acquire all locks that a fork waits for, in their order.
+
+    More of them may be made while it waits, for example when another thread imports LLVM. Then it starts again.
+    """
     while True:
         wanted = [*_ours, *_of_others]
         for made in wanted:

@@ -1,9 +1,10 @@
-"""Fusion: a function whose derivative is accumulated where it is called, and leaves one operation behind.
+"""Fusion: a function's Jacobian is accumulated during its call, and the mode around records one operation per output.
 
-A call of a fused function on traced values runs it under a tape of its own, pulls that back at once, and performs one
-operation whose partials are the result: what the mode around records does not grow with the function. To the modes it
-is a primitive like others. Its rule, asked at other arguments than those of the call (as modes of higher order do, with
-arguments that are traced themselves), finds the partials there, so derivatives of any order nest.
+A call of a fused function on traced values runs it under a separate tape and pulls back on this tape at once. Then it
+performs one operation for each output, whose partials are that output's part of the Jacobian. So the record of the mode
+around does not grow with the length of the function. To the modes this operation is a primitive like any other. A mode
+of higher order may evaluate its rule at other arguments than those of the call, such as arguments that are traced
+themselves. The rule then accumulates the partials at those arguments, so derivatives of any order nest.
 Krawiec et al. 2022, section 8.7, figure 15.
 """
 
@@ -29,14 +30,14 @@ from effgrad.vocabulary import Cotangent, Function, Tangent, Tree, Value
 
 @of_function
 def fuse(f: Function) -> Function:
-    """`f` with its derivative accumulated at every call; also a decorator.
+    """Return `f` with its derivative accumulated during every call. It is also a decorator.
 
     Arguments:
         f: a function of pytrees that returns a pytree of numbers and arrays.
 
-    A call takes the memory of `f`'s record only while it runs, and leaves one operation for each output, with a partial
-    for each pair of an output element and an input element. So it saves memory where `f` does much and has few of both;
-    it does not save time.
+    A call needs the memory for the record of `f` only while it runs. It leaves one operation for each output, with a
+    partial for each pair of an output element and an input element. So it saves memory if `f` performs many operations
+    and has few inputs and outputs. It does not save time.
 
     Returns:
         A function of the same arguments and results.
@@ -64,7 +65,10 @@ def fuse(f: Function) -> Function:
 
 
 def _accumulated_call(read: Function, leaves: list[Value], tree: Structure, innermost: Value) -> Tree:
-    """The call of a function on some leaves, as operations of the innermost derivative among them."""
+    """Call a function on leaves, and perform one operation of the derivative `innermost` for each output.
+
+    The leaves of `innermost` are the inputs of these operations. All other leaves are constants.
+    """
     moving = [owned_by(leaf, innermost) for leaf in leaves]
     fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
     inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
@@ -87,7 +91,7 @@ def _accumulated_call(read: Function, leaves: list[Value], tree: Structure, inne
 
 
 def locked(value: Value) -> Value:
-    """A constant argument as it may be read: what is written to the copy would not reach the caller."""
+    """Return a constant argument, an array as a read-only view, because a write to it might not reach the caller."""
     if isinstance(value, np.ndarray) and not isinstance(value, Tracer):
         value = value.view()
         value.flags.writeable = False
@@ -95,7 +99,10 @@ def locked(value: Value) -> Value:
 
 
 def _accumulated(f: Function, inputs: list[Value]) -> tuple[list[Value], list[list[Value]], Structure]:
-    """The outputs of `f`, and for each the partials with respect to the inputs, of output shape + input shape."""
+    """Return the outputs of `f`, their partials and the output structure.
+
+    Each output has a list with one partial for each input, whose shape is output shape + input shape.
+    """
     result, pullback = record_pullback(f, tuple(inputs), "taped")
     values, tree = flatten(result)
     partials = []
@@ -109,7 +116,10 @@ def _accumulated(f: Function, inputs: list[Value]) -> tuple[list[Value], list[li
 
 
 class Call:
-    """One output of a fused function as a function of the inputs; at those of the call, its value is known."""
+    """Output number `place` of a fused function, as a function of its inputs.
+
+    At the inputs `at` of the original call it returns the known `value`; at others it calls the fused function again.
+    """
 
     def __init__(self, f: Function, place: int, at: list[Value], value: Value) -> None:
         self.f, self.place, self.at, self.value = f, place, at, value
@@ -122,7 +132,7 @@ class Call:
 
 
 class Fused(Primitive):
-    """One output of a call of a fused function, as a primitive; its partials at the call's inputs are known."""
+    """One output of a call of a fused function, as a primitive. `known` are its partials at the inputs of the call."""
 
     __slots__ = ("known",)
 
@@ -131,7 +141,7 @@ class Fused(Primitive):
         self.known = known
 
     def __call__(self, *args: Value, **params: Value) -> Value:
-        return self.function(*args)  # which performs operations of its own, where the arguments are not the call's
+        return self.function(*args)  # at other arguments than the call's, this performs operations of the modes around
 
     def push(self, index: int, tangent: Tangent, result: Value, /, *args: Value, **params: Value) -> Value:
         partial, dimensions = self._partials(args)[index], ndim_of(args[index])

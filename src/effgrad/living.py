@@ -1,7 +1,7 @@
-"""Tables of objects for as long as these live.
+"""Weak tables: each entry lasts only as long as its key object lives.
 
-Those of the module `weakref` forget an object by a function in Python, which may be called between any two
-instructions: an interrupt that comes within it is lost. Here C alone runs when an object goes.
+The tables of the module `weakref` remove a dead key by a callback written in Python. The callback may run between any
+two instructions, and an interrupt that arrives within it is lost. Here only C code runs when a key dies.
 """
 
 import functools
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 class LivingTable(Generic[Key, Item]):
-    """A table by the identity of objects, as long as they live, in the order in which they came."""
+    """A mapping whose keys are objects, compared by identity and held weakly. It iterates in the order of insertion."""
 
     def __init__(self) -> None:
         self._entries: dict[int, tuple[weakref.ref[Key], Item]] = {}
@@ -45,7 +45,7 @@ class LivingTable(Generic[Key, Item]):
 
 
 class LivingSet(LivingTable[Key, None]):
-    """A set of objects, as long as they live."""
+    """A set of objects, compared by identity and held weakly."""
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
         super().__init__()

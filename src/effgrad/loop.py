@@ -1,8 +1,9 @@
 """Loops as operations: `scan`, `fori` and `while_`, for loops that are too long to be unrolled.
 
-Run by Python they are Python's loops. In a compiled function each is one loop of machine code, whatever the number of
-its steps. In a reverse mode the carries of `memory` steps are kept, and the others recomputed (binomial checkpointing:
-Griewank 1992, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation").
+Without compilation they run as Python loops. In a compiled function each becomes one loop of machine code, whatever the
+number of its steps. In a reverse mode the carries of `memory` steps are kept, and those of all other steps are
+recomputed. This is binomial checkpointing (Griewank 1992, "Achieving logarithmic growth of temporal and spatial
+complexity in reverse automatic differentiation").
 """
 
 from collections.abc import Callable
@@ -37,15 +38,15 @@ def scan(
     """Carry a value along the first axis of arrays: ``carry, y = f(carry, x)`` for each ``x`` of `xs`.
 
     Arguments:
-        f: a function from a carry and a row of `xs` to the next carry and a row of the results, all pytrees. It does
-            nothing else, and the carry keeps its structure, shapes and dtypes.
+        f: a function from a carry and a row of `xs` to the next carry and a row of the results, all pytrees. It has no
+            side effects, and the carry keeps its structure, shapes and dtypes.
         init: the first carry.
         xs: a pytree of arrays with a common first axis, or None.
-        length: the number of steps, needed where `xs` has no arrays.
+        length: the number of steps, needed if `xs` has no arrays.
         reverse: begin with the last row; the results are in the order of `xs`.
-        memory: how many carries a reverse mode keeps at a time, at least 2. By default about ``sqrt(2 * length)``: each
-            step is then run at most three times; more where a compiled function has room for them. With `length` and
-            more, nothing is run twice.
+        memory: how many carries a reverse mode keeps at a time, at least 2. The default is about ``sqrt(2 * length)``,
+            with which each step runs at most three times; a compiled function keeps more if it has the memory. If it
+            is at least `length`, no step runs twice.
 
     Returns:
         The last carry, and the results stacked along a new first axis (None where `f` returns None for them).
@@ -90,7 +91,7 @@ def scan(
 
 
 def fori(lower: int, upper: int, body: Callable[[int, Tree], Tree], init: Tree, memory: int | None = None) -> Tree:
-    """``for i in range(lower, upper): carry = body(i, carry)``, beginning with `init`; the last carry.
+    """Run ``for i in range(lower, upper): carry = body(i, carry)``, beginning with `init`, and return the last carry.
 
     Arguments:
         lower: the first number.
@@ -126,9 +127,9 @@ def fori(lower: int, upper: int, body: Callable[[int, Tree], Tree], init: Tree, 
 def while_(
     cond: Callable[[Tree], Tree], body: Callable[[Tree], Tree], init: Tree, memory: int | None = None
 ) -> Tree:  # fmt: skip
-    """``while cond(carry): carry = body(carry)``, beginning with `init`; the last carry.
+    """Run ``while cond(carry): carry = body(carry)``, beginning with `init`, and return the last carry.
 
-    In a reverse mode the steps are counted first, by running them once more.
+    In a reverse mode the loop first runs once without a record, to count its steps.
 
     Arguments:
         cond: a function from a carry to one truth value.
@@ -182,9 +183,10 @@ def _check_memory(memory: int | None) -> None:
 def _steps(
     step: Callable[[Tree, int], tuple[Tree, Tree]], carry: Tree, order: range, memory: int | None
 ) -> tuple[Tree, list[Value]]:
-    """`step(carry, i)` for each number in order; the last carry, and the results.
+    """Call `step(carry, i)` for each number in `order`, and return the last carry and the list of results.
 
-    What comes before a snapshot is a checkpoint: it is recomputed when the steps after it have been reversed.
+    Under a reverse mode the steps before each snapshot form a checkpoint. They run again after the steps behind the
+    snapshot have been reversed.
     """
     if not handled(Checkpoint) or (memory is not None and memory >= len(order)):
         results = []

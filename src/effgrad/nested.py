@@ -8,7 +8,7 @@ from effgrad.vocabulary import Tree, Value
 
 
 def leaves(tree: Tree) -> Iterator[Value]:
-    """The leaves of nested lists, tuples and dictionaries."""
+    """Yield the leaves of nested lists, tuples and dictionaries."""
     if type(tree) in (list, tuple):
         for item in tree:
             yield from leaves(item)
@@ -20,7 +20,7 @@ def leaves(tree: Tree) -> Iterator[Value]:
 
 
 def mapped(change: Callable[[Tree], Tree], tree: Tree) -> Tree:
-    """Nested lists, tuples and dictionaries with their leaves changed."""
+    """Return nested lists, tuples and dictionaries with `change` applied to each leaf."""
     if type(tree) in (list, tuple):
         return type(tree)([mapped(change, item) for item in tree])
     if type(tree) is dict:
@@ -29,5 +29,5 @@ def mapped(change: Callable[[Tree], Tree], tree: Tree) -> Tree:
 
 
 def copied(tree: Tree) -> Tree:
-    """Nested lists, tuples and dictionaries with copies of their arrays."""
+    """Return nested lists, tuples and dictionaries with copies of their arrays."""
     return mapped(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tree)

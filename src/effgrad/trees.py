@@ -1,7 +1,8 @@
 """Pytrees: nested containers whose leaves are numbers and arrays.
 
-optree knows tuples, lists, dicts, named tuples, None and what users register. Here dataclasses are containers too, and
-strings and integers inside a container are discrete leaves: they have no derivative and are kept as they are.
+optree knows tuples, lists, dicts, named tuples, None and the classes that users register. Here dataclasses are
+containers too. Strings and integers inside a container are discrete leaves: they have no derivative, so they belong to
+the structure and not to the list of leaves.
 """
 
 import copy
@@ -16,19 +17,23 @@ import optree
 from effgrad.errors import NotDifferentiable
 from effgrad.vocabulary import Object, Tree
 
-# The most common leaves, which need no questions.
+# The most common leaves; a tree of these needs no further inspection.
 PLAIN = frozenset((float, np.ndarray))
 DISCRETE = (str, bytes, int, bool)
-# The name under which optree knows the dataclasses that were met: to the program they stay leaves of its own trees.
+# The optree namespace in which dataclasses are registered. In the program's own use of optree they stay leaves.
 DATACLASSES = "effgrad"
 
 
 class Structure:
-    """The structure of a pytree: optree's, with dataclasses and discrete leaves (strings, integers) in it."""
+    """The structure of a pytree, which also holds its dataclasses and discrete leaves (strings, integers).
+
+    `leaves` are the tree's differentiable leaves. `spec` is optree's structure, and `parts` has one item for each leaf
+    that optree finds: None for a leaf in `leaves`, (dataclass instance, inner structure), or (discrete leaf, None).
+    """
 
     def __init__(self, tree: Tree) -> None:
         self.leaves: list[Object] = []
-        # A tuple of the most common leaves, which the arguments of a function are, and one such leaf take no walk.
+        # One common leaf, or a tuple of them (as the arguments of a function often are), is flattened without optree.
         kind = type(tree)
         self.flat: Any = tuple if kind is tuple and PLAIN.issuperset(map(type, tree)) else kind in PLAIN and _only
         if self.flat:
@@ -75,14 +80,14 @@ class Structure:
         return result
 
     def flatten_up_to(self, tree: Tree) -> list[Object]:
-        """The leaves of a tree of this structure; raises `NotDifferentiable` if it has another."""
+        """Return the leaves of a tree of this structure; raise `NotDifferentiable` if its structure differs."""
         given, spec = optree.tree_flatten(tree)
         if spec != self.spec:
             raise NotDifferentiable(f"a pytree has the structure {_shown(spec)}; it should be {_shown(self.spec)}")
         return [leaf for part, other in zip(self.parts, given, strict=True) for leaf in self._matching(part, other)]
 
     def _matching(self, part: Object, given: Object) -> list[Object]:
-        """The leaves of what is given for one part; for a number, an integer may be."""
+        """Return the leaves that `given` has in the place of one part; an integer is accepted for a number."""
         kept: Any
         kept, inner = part or (0.0, None)
         if part is None:
@@ -104,7 +109,7 @@ def _only(leaves: Sequence[Object]) -> Object:
 
 
 def _shown(spec: Object) -> str:
-    """A structure as users write it, with `*` for each leaf."""
+    """An optree structure as text, with `*` for each leaf."""
     return str(spec).removeprefix("PyTreeSpec(").removesuffix(")")
 
 
@@ -114,7 +119,7 @@ def flatten(tree: Tree) -> tuple[list[Object], Structure]:
 
 
 def with_dataclasses(tree: Tree) -> tuple[list[Object], Object]:
-    """Return the leaves of a pytree and its structure as optree's, with dataclasses as containers."""
+    """Return the leaves of a pytree and its optree structure, in which dataclasses are containers."""
     leaves, spec = optree.tree_flatten(tree, namespace=DATACLASSES)
     new = [kind for kind in {*map(type, leaves)} if dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__]
     if not new:

@@ -6,12 +6,12 @@ import scipy
 
 from effgrad.errors import VersionWarning, warn
 
-# The oldest and the newest, by their first two numbers.
+# The first two numbers of the oldest and of the newest tested version.
 TESTED = {"numpy": ((2, 1), (2, 5)), "scipy": ((1, 14), (1, 18))}
 
 
 def untested(name: str, version: str) -> str | None:
-    """A warning about a version of a library that the rules were not tested with, or None.
+    """The text of a warning if the rules were not tested with this version of a library, else None.
 
     >>> untested("scipy", "1.18.1")
     >>> untested("scipy", "1.99.0")
@@ -26,7 +26,7 @@ def untested(name: str, version: str) -> str | None:
 
 
 def warn_of_untested_versions() -> None:
-    """Warn of installed versions that the rules were not tested with."""
+    """Warn about installed versions that the rules were not tested with."""
     for name, version in (("numpy", numpy.__version__), ("scipy", scipy.__version__)):
         message = untested(name, version)
         if message is not None:
