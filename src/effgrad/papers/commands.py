@@ -23,7 +23,7 @@ Write = Callable[[str], None]
 
 
 class Request(NamedTuple):
-    """A program, and what to do with it."""
+    """A program and the action to perform on it."""
 
     action: str
     language: str
@@ -35,21 +35,21 @@ class Request(NamedTuple):
 
 @deep()
 def execute(request: Request, write: Write) -> None:
-    """Do what is asked and write the lines of the answer; raises `CalculusError` for a mistake in the program."""
+    """Carry out a request and write the lines of the answer; raise `CalculusError` for a mistake in the program."""
     if request.language != ".lam" and (request.argument or request.translations):
         raise CalculusError("an argument and a translation are for programs in .lam")
     {".lam": _lam, ".eff": _eff, ".hh": _hh}[request.language](request, write)
 
 
 def language_of(path: Path) -> str:
-    """The ending of a file, if it is that of a language."""
+    """Return the ending of a file's name; raise `CalculusError` if no language has it."""
     if path.suffix not in LANGUAGES:
         raise CalculusError(f"{path} ends in none of {', '.join(LANGUAGES)}")
     return path.suffix
 
 
 class _Trace:
-    """Numbers the steps, and writes them if they are asked for."""
+    """Counts the steps of a run, and writes each of them if the action is `trace`."""
 
     def __init__(self, request: Request, write: Write) -> None:
         self.wanted, self.write = request.action == "trace", write
@@ -74,7 +74,7 @@ def _lam(request: Request, write: Write) -> None:
         return write(str(type_))
     trace = _Trace(request, write)
 
-    # A step without a rule is one leaf of a value that a polytypic operation goes through.
+    # A step without a rule visits one leaf of a value, in a polytypic operation.
     def tell(rule: str, subject: object) -> None:
         trace.step(rule or "leaf", lambda: "" if subject is None else shown(subject))
 
@@ -122,7 +122,7 @@ def _hh(request: Request, write: Write) -> None:
 
 
 def shown(value: Object) -> str:
-    """A value of `lam` or EFF."""
+    """The text of a value of `lam` or EFF."""
     match value:
         case Left(content):
             return f"inl {shown(content)}"
@@ -141,7 +141,7 @@ def shown(value: Object) -> str:
 
 
 def _flat(pair: Object) -> list[Object]:
-    """(a, (b, c)) is written (a, b, c)."""
+    """The items of pairs nested to the right, since (a, (b, c)) is written (a, b, c)."""
     first, second = pair
     is_pair = isinstance(second, tuple) and len(second) == 2 and not isinstance(second[0], str)
     return [first, *(_flat(second) if is_pair else [second])]

@@ -1,8 +1,8 @@
-"""Expressions: smooth functions as symbols, with their derivatives by the chain rule.
+"""Expressions: symbolic smooth functions, differentiated by the chain rule.
 
-They are the base constants of EFF (the sets Op_n of Sigal 2024, section 8.2, closed under partial derivatives), and the
-symbolic derivative that the differential tests compare with. An expression is a graph: what is shared is visited once.
-The partials of the functions are those of the table in `lam/primitives.py`.
+EFF uses them as base constants (the sets Op_n of Sigal 2024, section 8.2, closed under partial derivatives). The
+differential tests use their derivatives as the expected results. An expression is a graph, and each shared node is
+visited once. The partials of the functions are those of the table in `lam/primitives.py`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from effgrad.vocabulary import Object
 
 
 class Operators:
-    """Python's operators, and the functions of the table as methods: all are one method, `call`."""
+    """A base class that maps Python's operators, and the smooth functions as methods (`x.sin()`), to `call`."""
 
     def call(self, name: str, *arguments: Value) -> Object:
-        """The result of an operator or function of the table."""
+        """Apply an operator or function of the table to arguments."""
         raise NotImplementedError
 
     def __add__(self, other: Value) -> Object:
@@ -60,13 +60,16 @@ class Operators:
 
 
 class Expression(Operators):
-    """A number to Python's operators; compared by identity, so that sharing can be seen."""
+    """A symbolic number, which supports Python's operators.
+
+    Expressions are compared by identity, so that shared nodes are recognised.
+    """
 
     def call(self, name: str, *arguments: Value) -> Expression:
         return _call(name, *arguments)
 
     def __lt__(self, other: Value) -> bool:
-        """A branch goes by what the arguments stand for."""
+        """Compare at the samples of the arguments, so that a program takes the branch that it takes there."""
         first, second = (sampled(e) if isinstance(e, Expression) else e for e in (self, other))
         return bool(first < second)
 
@@ -81,7 +84,7 @@ class Number(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Argument(Expression):
-    """The place of an argument, counted from 1, and a number that it may stand for."""
+    """The argument with an index, counted from 1. `sample` is the number for it at which branches are decided."""
 
     index: int
     sample: Value = None
@@ -94,7 +97,7 @@ class Call(Expression):
 
 
 def _call(name: str, *arguments: Value) -> Expression:
-    """A call, without the neutral elements that derivatives are full of."""
+    """Return a call, simplified if an argument is the constant 0 or 1, as is common in derivatives."""
     parts = tuple(a if isinstance(a, Expression) else Number(a) for a in arguments)
     known = [part.value if isinstance(part, Number) else None for part in parts]
     match name, known:
@@ -110,7 +113,7 @@ def _call(name: str, *arguments: Value) -> Expression:
 
 
 def function(names: Sequence[str], text: str) -> Expression:
-    """A function in the syntax of `lam`, as an expression of its arguments.
+    """Parse a function body in the syntax of `lam`, as an expression of the named arguments.
 
     >>> print(function(["x", "y"], "x * sin y"))
     x1 * sin x2
@@ -121,7 +124,7 @@ def function(names: Sequence[str], text: str) -> Expression:
 
 
 def value(expression: Expression, arguments: Sequence[Value], reals: Callable[[Value], Value] = float) -> Value:
-    """An expression at a point, over any numbers; `reals` makes one of a literal."""
+    """Evaluate an expression at a point, over any type of numbers; `reals` converts literals to it."""
 
     def at(node: Expression, of: Callable[[Expression], Value]) -> Value:
         return arguments[node.index - 1] if isinstance(node, Argument) else _result(node, of, reals)
@@ -130,7 +133,7 @@ def value(expression: Expression, arguments: Sequence[Value], reals: Callable[[V
 
 
 def _result(node: Expression, of: Callable[[Expression], Value], reals: Callable[[Value], Value]) -> Value:
-    """A number, or a call with the results of its parts."""
+    """The value of a number or a call; `of` returns the values of the call's arguments."""
     match node:
         case Number(number):
             return reals(number)
@@ -142,7 +145,7 @@ def _result(node: Expression, of: Callable[[Expression], Value], reals: Callable
 
 
 def sampled(expression: Expression) -> Value:
-    """An expression at the numbers that its arguments stand for."""
+    """Evaluate an expression at the samples of its arguments."""
 
     def at(node: Expression, of: Callable[[Expression], Value]) -> Value:
         return node.sample if isinstance(node, Argument) else _result(node, of, lambda number: number)
@@ -151,7 +154,7 @@ def sampled(expression: Expression) -> Value:
 
 
 def partial(expression: Expression, index: int) -> Expression:
-    """The partial derivative with respect to an argument.
+    """Return the partial derivative with respect to the argument with an index.
 
     >>> print(partial(function(["x", "y"], "x * sin (x * y)"), 2))
     x1 * (cos (x1 * x2) * x1)
@@ -179,7 +182,11 @@ def _partials(name: str) -> tuple[Expression, ...]:
 
 
 def _visit(root: Expression, at: Callable[[Expression, Callable[[Expression], Value]], Value]) -> Value:
-    """The result of `at` for the root, where the results for the parts are known; not by recursion, each node once."""
+    """Call `at` once for each node, after its parts, and return the result for the root.
+
+    `at` receives the node and a function that returns the results of its parts. The traversal is a loop, since a
+    recursion over deep expressions would exceed Python's limit.
+    """
     done: dict[Expression, Value] = {}
     todo = [root]
     while todo:
@@ -198,7 +205,10 @@ _LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 
 def shown(expression: Expression, names: Sequence[str] = (), level: int = 0) -> str:
-    """An expression in the syntax of `lam`; arguments without a name are x1, x2, ..."""
+    """The text of an expression in the syntax of `lam`; arguments without a name are x1, x2, ...
+
+    An expression whose precedence is below `level` is put in parentheses.
+    """
     match expression:
         case Number(number):
             text = str(float(number)) if isinstance(number, Fraction | int) else str(number)

@@ -1,12 +1,12 @@
-"""Two translations on the way to `delta`, right and slow, to see what its names are for.
+"""Two correct but slow predecessors of delta reverse mode, which show why that mode names its terms.
 
 * `Vectors`: dual numbers whose tangent is the vector of the derivatives with respect to all inputs. One pass gives the
-  gradient, and each of its operations costs as much as there are inputs.
-* `Trees`: the tangent is a delta term, evaluated once at the end. That costs as much as the term is large, and a value
-  used twice has its term in there twice: n doublings make 2^n terms.
+  gradient, but the cost of each operation is proportional to the number of inputs.
+* `Trees`: the tangent is a delta term, evaluated once at the end. The evaluation costs as much as the term is large.
+  The term contains the term of a value once for each use of the value, so n doublings make 2^n terms.
 
-Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, sections 5.1 and 5.2. Both are for programs
-on numbers; `costs` counts what they do beside what `delta` does.
+Both are for programs on numbers. `costs` compares their work with that of `delta`.
+Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, sections 5.1 and 5.2.
 """
 
 import abc
@@ -24,7 +24,7 @@ from effgrad.vocabulary import Object, Tangent
 
 
 class Duals(Mode, abc.ABC):
-    """Dual numbers with tangents of some kind; `scaled` and `added` say what is done with them, and count it."""
+    """Dual numbers over some kind of tangent. Subclasses define its scaling and addition, and count their work."""
 
     def enter(self) -> None:
         self.count = 0
@@ -42,7 +42,7 @@ class Duals(Mode, abc.ABC):
 
     @abc.abstractmethod
     def gradient(self, f: Callable[..., object], inputs: Sequence[float]) -> tuple[list[float], int]:
-        """The gradient of a function of numbers, and the count of what was done for it."""
+        """Return the gradient of a function of numbers, and the count of the work for it."""
 
     @abc.abstractmethod
     def scaled(self, tangent: Tangent, partial: Object) -> Object:
@@ -56,7 +56,7 @@ class Duals(Mode, abc.ABC):
 
 
 class Vectors(Duals):
-    """Section 5.1: a tangent is a vector, one number for each input; the count is of these numbers."""
+    """Section 5.1: a tangent is a vector with one number for each input. The work is the numbers computed for these."""
 
     def scaled(self, tangent: Tangent, partial: Object) -> Object:
         self.count += np.size(tangent)
@@ -76,7 +76,7 @@ class Vectors(Duals):
 
 
 class Trees(Duals):
-    """Section 5.2: a tangent is a term without names; the count is of terms evaluated."""
+    """Section 5.2: a tangent is a term without names. The work is the number of terms evaluated."""
 
     def scaled(self, tangent: Tangent, partial: Object) -> Object:
         return Scale(partial, tangent)
@@ -103,9 +103,10 @@ class Trees(Duals):
 
 
 def costs(f: Callable[..., object], inputs: Sequence[float]) -> dict[str, int]:
-    """Return the cost of a gradient by each translation, for a function of numbers.
+    """Return the cost of a gradient by each method, for a function of numbers.
 
-    Operations of the program; numbers that `Vectors` computes for tangents; terms that `Trees` and `Delta` evaluate.
+    The costs are the number of operations of the program, of numbers that `Vectors` computes for tangents, and of terms
+    that `Trees` and `Delta` evaluate.
 
     >>> def doubled(x, times=20):
     ...     for _ in range(times):

@@ -1,4 +1,4 @@
-"""Runs of many generated programs, in one process or in several, and the sums of their results."""
+"""Runs of many generated programs, in one process or in several, whose results are added up."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -14,7 +14,7 @@ CHUNK = 50
 
 @dataclass
 class Results:
-    """The results of a run of programs: numbers, counters and lists, which are added."""
+    """The results of a run of programs. Every field is a number, counter or list, so that two results can be added."""
 
     programs: int = 0
     failures: list[Value] = field(default_factory=list)
@@ -25,7 +25,10 @@ class Results:
 
 
 def each_chunk(work: Callable[..., Results], programs: int, jobs: int, *given: Value) -> Iterator[Value]:
-    """The results of `work(first, last, *given)` for every few of so many programs, in their order."""
+    """Yield the results of `work(first, last, *given)` for chunks of the numbers up to `programs`, in order.
+
+    With more than one job the chunks run in that many processes.
+    """
     firsts = range(0, programs, CHUNK)
     lasts = [min(first + CHUNK, programs) for first in firsts]
     arguments = firsts, lasts, *map(repeat, given)

@@ -1,6 +1,6 @@
 """The parts that the three languages share: nodes with places, reading by a grammar, errors with line and column.
 
-A language is a module of nodes, a grammar whose rules are named after them, and a `Reader` that knows both.
+A language is a module of node classes, a grammar whose rules are named after them, and a `Reader` that combines both.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from effgrad.vocabulary import Object
 
-# A value of a program that is run: a number of any type that has Python's operators, a pair, a list, a function.
+# A value at run time: a number of any type that has Python's operators, a pair, a list, a function.
 Value: TypeAlias = Any
 
 
@@ -26,7 +26,7 @@ class Place(NamedTuple):
 
 
 class CalculusError(Exception):
-    """The base of the errors of the calculi; the message ends with the place, if it is known."""
+    """The base of the errors of the calculi. The message begins with the place, if it is known."""
 
     def __init__(self, message: str, place: Place | None = None) -> None:
         self.place = place
@@ -54,10 +54,11 @@ class TooManySteps(CalculusError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Node:
-    """A piece of syntax; its place does not count when nodes are compared.
+    """A piece of syntax. Comparisons of nodes ignore their places.
 
-    Trees of different sorts, terms and types, hold each other; what goes through a tree keeps to its sort. A node is
-    written by its form, in which a number is the level that a part needs: one of a lower level is put in parentheses.
+    A term may contain types, which are nodes of another `sort`; a traversal visits only nodes of the sort that it began
+    with. `form` is the format string of a node's concrete syntax. A number in it is the least level that the part there
+    may have: a part of a lower `level` is put in parentheses.
     """
 
     place: Place | None = dataclasses.field(default=None, compare=False, repr=False)
@@ -65,19 +66,19 @@ class Node:
     sort: ClassVar[str] = "term"
     form: ClassVar[str]
     level: ClassVar[int] = 9
-    # A field in which names are bound, and the fields that have these names.
+    # For each field in which names are bound, the fields that hold these names.
     scopes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def __str__(self) -> str:
         return self.written()
 
     def written(self, level: int = 0) -> str:
-        """The node in the concrete syntax; in parentheses where a level is needed that it does not have."""
+        """The node in the concrete syntax, in parentheses if its level is lower than the given one."""
         text = self.text()
         return f"({text})" if self.level < level else text
 
     def text(self) -> str:
-        # Calls from Python to Python, as these, take no room on the stack of C: nodes may be nested deep.
+        # A list comprehension calls `_written` from Python, which takes no space on the C stack: nodes may nest deeply.
         parts = iter(self.parts())
         return "".join(
             [text if wants is None else text + _written(next(parts), wants) for text, wants in _pieces(self.form)]
@@ -94,7 +95,7 @@ class Node:
         return tuple([getattr(self, name) for name in _names(kind)])
 
     def nodes(self) -> list[Object]:
-        """The nodes of this sort among the fields, or in tuples of them."""
+        """The nodes of this node's sort in its fields, also those inside tuples."""
         return self._nodes(self.parts())
 
     def _nodes(self, parts: tuple[object, ...]) -> list[Object]:
@@ -107,7 +108,7 @@ class Node:
         return found
 
     def all(self) -> Iterator[Self]:
-        """This node and all below it, each before those below it."""
+        """Yield this node and all nodes below it, each before its children."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -115,22 +116,22 @@ class Node:
             waiting += reversed(node.nodes())
 
     def replaced(self, **parts: Object) -> Self:
-        """The same node with other values of some fields."""
+        """Return a copy of the node with new values for some fields."""
         return dataclasses.replace(self, **parts)
 
     def rebuilt(self, change: Callable[[Object], Object]) -> Self:
-        """The same node with every node among its fields, or in a tuple of them, changed."""
+        """Return a copy of the node with `change` applied to each of its `nodes`."""
         return type(self)(*[self.changed(part, change) for part in self.parts()], place=self.place)
 
     def changed(self, part: object, change: Callable[[object], object]) -> Object:
-        """A field with every node in it changed."""
+        """Return a field's value with `change` applied to every node of this sort in it."""
         if type(part) is tuple:
             return tuple([self.changed(item, change) for item in part])
         return change(part) if isinstance(part, Node) and part.sort == self.sort else part
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """The variables that occur free; kept, since substitution asks at every node."""
+        """The variables that occur free. They are cached, since substitution asks for them at every node."""
         found = _CLOSED
         for name, part in self.__dict__.items():
             inner = _CLOSED
@@ -147,7 +148,7 @@ class Node:
         return [getattr(self, name) for name in self.scopes.get(field, ())]
 
     def rebuilt_inside(self, change: Callable[[Object, list[str]], Object]) -> Self:
-        """The same node with every node in it changed; `change` is also given the names that are bound there."""
+        """Do the same as `rebuilt`, but call `change` also with the names that this node binds around the part."""
 
         def field(name: str, part: object) -> Object:
             bound = self.bound_in(name)
@@ -156,7 +157,7 @@ class Node:
         return type(self)(*[field(name, part) for name, part in self.fields()], place=self.place)
 
     def renamed(self, names: dict[str, str], fresh: Callable[[str], str]) -> Self:
-        """The same node with other names for its free variables, and `fresh` names for those that it binds."""
+        """Return a copy with the free variables renamed by `names`, and every bound name replaced by a `fresh` one."""
         binders = [field for fields in self.scopes.values() for field in fields]
         new = {name: fresh(name) for name in dict.fromkeys([getattr(self, field) for field in binders])}
         whole = self.rebuilt_inside(lambda node, bound: node.renamed(names | {n: new[n] for n in bound}, fresh))
@@ -188,12 +189,15 @@ def _names(kind: Object) -> tuple[str, ...]:
 
 @cache
 def _pieces(form: str) -> list[tuple[str, str | None]]:
-    """The pieces of a form: text, and what the field after it wants, which is None where none follows."""
+    """The pieces of a form: literal text, and the format of the field after it, which is None if no field follows."""
     return [(literal, wants) for literal, _, wants, _ in string.Formatter().parse(form)]
 
 
 def _written(part: object, wants: str) -> str:
-    """A field of a node: a node at a level, nodes with a separator between them, or a name."""
+    """The text of a node's field: of a node, of a tuple of nodes, or of a name.
+
+    `wants` is the field's format: for a node the least level, for a tuple the separator.
+    """
     if isinstance(part, Node):
         return part.written(int(wants or 0))
     return (wants or ", ").join([_written(item, "") for item in part]) if type(part) is tuple else str(part)
@@ -234,9 +238,9 @@ def power(type_: Type, n: int) -> Type:
 
 
 class Reader:
-    """Reads a language: a rule of the grammar makes the node that it is named after.
+    """Reads the texts of a language. Each rule of the grammar makes a node of the class that it is named after.
 
-    A method of a rule's name makes its node instead, from the place and the parts.
+    If the reader has a method of the rule's name, this makes the node instead, from the place and the parts.
     """
 
     grammar: str
@@ -250,7 +254,7 @@ class Reader:
         return {name.lower(): kind for name, kind in named if isinstance(kind, type)}
 
     def make(self, rule: str, place: Place | None, parts: list[object]) -> Object:
-        """The node of a rule from what its parts are."""
+        """Make the node of a rule from its parts."""
         method = getattr(self, rule, None)
         return self.kinds[rule](*parts, place=place) if method is None else method(place, *parts)
 
@@ -263,7 +267,7 @@ class Reader:
         return lark.Lark(self.grammar, parser="lalr", propagate_positions=True, start=list(self.starts))
 
     def read(self, text: str, start: str) -> Object:
-        """The node of a text; raises `IllFormed` with the place and what would fit there."""
+        """Return the node of a text; raise `IllFormed` with the place and the tokens expected there."""
         parser = self._parser
         from lark import Tree, UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
@@ -273,7 +277,7 @@ class Reader:
             raise IllFormed(f"unexpected {error.char!r}", Place(error.line, error.column)) from None
         except (UnexpectedToken, UnexpectedEOF) as error:
             raise _unexpected(error, text, parser) from None
-        # Bottom up and not by recursion: a program may be nested deeper than Python's stack.
+        # The loop goes bottom up. A recursion would fail on programs that are nested deeper than Python's stack.
         made: dict[int, Object] = {}
         for node in tree.iter_subtrees():
             parts = [made[id(c)] if isinstance(c, Tree) else None if c is None else str(c) for c in node.children]
@@ -296,7 +300,7 @@ def _unexpected(error: Any, text: str, parser: Object) -> IllFormed:
 
 
 def pointed(error: CalculusError, text: str) -> str:
-    """An error's message with the line of the text that it is about, marked with a caret."""
+    """An error's message, the line of the text that it is about, and a caret under the column."""
     lines = text.split("\n")
     place: Place | None = error.place
     if place is None:
@@ -306,7 +310,7 @@ def pointed(error: CalculusError, text: str) -> str:
 
 @contextmanager
 def deep() -> Iterator[None]:
-    """Room for recursion over programs that are nested some ten thousand deep; Python's own limit is a thousand."""
+    """Allow recursion over programs that are nested some ten thousand deep; Python's default limit is a thousand."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, 10**5))
     try:

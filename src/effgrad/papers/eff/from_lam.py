@@ -1,9 +1,10 @@
-"""Programs of `lam` as programs of EFF, so that the handlers of chapter 8 can differentiate them.
+"""The translation of `lam` to EFF, by which the handlers of chapter 8 can differentiate programs of `lam`.
 
-Levy's translation of call by value: a function is a thunk, every step of evaluation a sequencing. A real becomes a
-value of a type X, and what is done with reals an operation at X; so one program runs under evaluation (X = R), forward
-mode (X = Dual) and continuation reverse mode (X = Prop), by the macro of section 8.2. EFF has neither vectors nor
-recursion: `fold (f, (a, build (n, g)))` with a literal n becomes n applications. Sigal 2024, sections 7.2 and 8.2.
+It is Levy's translation of call by value: a function becomes a thunk, and every step of evaluation a sequencing. A real
+becomes a value of a type X, and a function on reals becomes an operation at X. So one program runs under evaluation
+(X = R), forward mode (X = Dual) and continuation reverse mode (X = Prop), by the macro of section 8.2. The paper's EFF
+has neither vectors nor recursion, so `fold (f, (a, build (n, g)))` with a literal n becomes n applications.
+Sigal 2024, sections 7.2 and 8.2.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from effgrad.vocabulary import Object
 
 
 class Numbers(NamedTuple):
-    """A kind of numbers: its type, and the ending of its operations' names."""
+    """A kind of number: its type, and the ending of the names of its operations."""
 
     type: types.ValueType
     ending: str
@@ -40,13 +41,13 @@ PLAIN, DUAL, PROP = Numbers(types.R, ""), Numbers(_DUAL, "_dual"), Numbers(_PROP
 
 @deep()
 def translated(term: lam.Term, numbers: Numbers) -> eff.Term:
-    """The computation that a closed program of `lam` stands for, at a kind of numbers."""
+    """Translate a closed program of `lam` to a computation of EFF over a kind of number."""
     fresh = _copied(term)
     return _Translation(types_of(fresh), numbers).term(fresh)
 
 
 def _copied(term: lam.Term) -> lam.Term:
-    """The same term with every node an object of its own."""
+    """Return a copy of a term in which no node object occurs twice, as `types_of` needs."""
     return term.rebuilt(_copied)
 
 
@@ -59,7 +60,7 @@ class _Translation:
         return f"_{self.count}"
 
     def then(self, term: lam.Term, rest: Callable[[eff.Term], eff.Term]) -> eff.Term:
-        """Run a term and go on with its value; a variable is one already."""
+        """Evaluate a term and give its value to `rest`; a variable is a value already."""
         if isinstance(term, lam.Var):
             return rest(eff.Var(term.name))
         name = self.fresh()
@@ -119,7 +120,7 @@ class _Translation:
         raise IllTyped(f"EFF has no counterpart of {term}", term.place)
 
     def application(self, term: lam.App) -> eff.Term:
-        """The computation of an application; a fold over a build is a loop."""
+        """Translate an application; a fold over a build is unrolled."""
         match term:
             case lam.App(lam.Op("fold"), lam.Pair(function, lam.Pair(start, lam.App(lam.Op("build"), built)))):
                 return self.loop(function, start, built)
@@ -184,12 +185,13 @@ def _smooth(n: int, expression: expressions.Expression) -> eff.Term:
 
 def run(term: lam.Term, mode: str, point: list[Object], tangent: list[Any] | None = None,
         reals: Callable[[Object], Object] = float, steps: int = 10**6) -> Object:  # fmt: skip
-    """A program of `lam` from R^n to R in EFF, under the handlers of a mode.
+    """Run a program of `lam` from R^n to R in EFF, under the handlers of a mode.
 
     Arguments:
         mode: "eval" for the value, "forward" for the value and the derivative in the direction of the tangent,
             "reverse" for the same by backpropagators.
-        point: n numbers; `tangent` the same.
+        point: n numbers.
+        tangent: n numbers; the default is the point.
 
     >>> from effgrad.papers import lam
     >>> square = lam.parse("\\\\x. x * x")

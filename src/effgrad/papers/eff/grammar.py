@@ -1,4 +1,4 @@
-"""The grammar of EFF's concrete syntax, for lark; `reading.py` says what each form is."""
+"""The grammar of EFF's concrete syntax, for lark; `reading.py` describes each form."""
 
 KEYWORDS = "import|operation|effect|type|define|handler|case|of|handle|shallow|rec|with|return|prj|inj|U|F|Ref"
 GRAMMAR = r"""

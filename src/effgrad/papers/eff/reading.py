@@ -1,4 +1,4 @@
-"""The concrete syntax of EFF: a grammar, the reader, and the definitions of a program, which are put in here.
+"""The concrete syntax of EFF, its reader, and the expansion of a program's definitions.
 
     value types        A ::= X | 1 | A * B | <l1 A1, ..., ln An> | U[op, ...] C | Ref A | R | Z | Op0 | Op1 | ...
     computation types  C ::= F A | A -> C | C & D
@@ -9,9 +9,9 @@
                            | rec (f : C). M | shallow M with H | ref V | read V | write (V, W)
     handlers           H ::= {return (x : A) -> M | op p k -> N | ...}
 
-A thunk `{M}` is of the effect of the computation around it, unless it names another. `op[x, y. x * y]` is a constant of
+A thunk `{M}` has the effect of the computation around it, unless it names another. `op[x, y. x * y]` is a constant of
 Op2, a smooth function in the syntax of `lam`; `f` is a built-in function of `signature.py`. A program is a list of
-declarations and a computation:
+declarations and a computation. The declarations are:
 
     operation ap2 : Op2 * (R * R) -> R       -- at most one type for each name; only operations before it in effects
     effect Smooth = ap1, ap2                 -- a name for several operations
@@ -20,10 +20,10 @@ declarations and a computation:
     import smooth                            -- the declarations of smooth.eff: chapter 8's effects and handlers
     define square[X, ap2] = {\\(x : X). ap2 (op[x, y. x * y], (x, x))}
 
-and a definition is used with types and operations for its parameters, as in `square[Dual, ap2_D]! (3.0, 1.0)`: the
-macro of Sigal 2024, section 8.2, that makes one program work on another kind of number.
+A definition is used with types and operations for its parameters, as in `square[Dual, ap2_D]! (3.0, 1.0)`. This is the
+macro of Sigal 2024, section 8.2, which makes one program work on another kind of number.
 
-Recursion, shallow handlers and the store are what chapter 9 leaves to be added.
+Recursion, shallow handlers and the store are extensions that chapter 9 leaves to future work.
 
 Sigal 2024, section 7.2, figures 7.3, 7.5, 7.10, 7.12, 7.19 and 7.21, after Forster, Kammar, Lindley and Pretnar 2019.
 """
@@ -149,7 +149,7 @@ class _Reader(Reader):
 
 
 def _bound(pattern: object, body: t.Term, at: Place) -> tuple[str, t.Term]:
-    """The variable that a pattern binds, and the body, which takes it apart first."""
+    """Return one variable for a pattern, and the body, which first unpacks the variable by the pattern."""
     if isinstance(pattern, str):
         return pattern, body
     name = "_" + "_".join(_names(pattern))
@@ -172,7 +172,7 @@ _READER = _Reader()
 
 @deep()
 def parse(text: str) -> t.Program:
-    """Read a program and put in its definitions.
+    """Read a program and expand its definitions.
 
     >>> print(parse("define one[] = {return 1.0} x <- one[]!; return (x, 2)").body)
     x <- {return 1.0}!; return (x, 2)
@@ -187,12 +187,12 @@ def parse(text: str) -> t.Program:
 
 
 def parse_type(text: str) -> types.ValueType:
-    """Read a value type whose operations are the names in it."""
+    """Read a value type. Without declarations, each name in its effects is an operation."""
     return _Definitions().type(_READER.read(text, "type"))  # type: ignore[no-any-return]
 
 
 class _Definitions:
-    """The names that the declarations so far have bound; puts their meanings into terms and types."""
+    """The names bound by the declarations so far. Its methods `term` and `type` replace them by their meanings."""
 
     def __init__(self, outer: _Definitions | None = None) -> None:
         self.operations: dict[str, tuple[types.ValueType, types.ValueType]] = {} if outer is None else outer.operations
@@ -218,7 +218,7 @@ class _Definitions:
                 self.terms[name] = (*what, _Definitions(self))
 
     def include(self, name: str, at: Place) -> None:
-        """Declare what a file of this package declares."""
+        """Add the declarations in the file `name`.eff of this package."""
         path = Path(__file__).with_name(f"{name}.eff")
         if not path.is_file():
             raise IllFormed(f"there is no {name} to import", at)
@@ -263,7 +263,7 @@ class _Definitions:
         return term.rebuilt(self.term)
 
     def operation(self, name: str) -> str:
-        """An operation, or the one that a parameter of this name stands for."""
+        """Return the operation that a definition's parameter of this name stands for, or else the name itself."""
         named = self.effects.get(name, frozenset({name}))
         return next(iter(named)) if len(named) == 1 else name
 

@@ -1,11 +1,13 @@
-"""The small-step semantics of EFF: a term is taken apart into a context and a redex, one beta reduction is a step.
+"""The small-step semantics of EFF: a term is split into a context and a redex, and each beta reduction is one step.
 
-The context is a list of frames, the innermost last. Basic frames are sequencing, application and projection; `handle`
-is a computation frame, and an operation takes the basic frames up to the nearest one with it into its continuation:
-handlers are deep, and continuations may be resumed any number of times. Sigal 2024, figures 7.4, 7.11 and 7.20.
+The context is a list of frames, the innermost last. Sequencing, application and projection are basic frames, and
+`handle` is a computation frame. An operation captures the basic frames up to the nearest `handle`, and this frame too,
+as its continuation. So handlers are deep, and continuations may be resumed any number of times. Sigal 2024, figures
+7.4, 7.11 and 7.20.
 
-Beyond the figures, as chapter 9 asks: the continuation of a shallow handler goes without it (Hillerström and Lindley
-2018), recursion unfolds, and references are places in a store, which continuations share.
+Chapter 9 asks for three extensions, which go beyond the figures. The continuation of a shallow handler does not contain
+the handler (Hillerström and Lindley 2018), recursion unfolds, and references are places in a store, which all
+continuations share.
 """
 
 from collections.abc import Callable
@@ -21,13 +23,13 @@ from effgrad.papers.syntax import Stuck, TooManySteps, Value, deep
 @deep()
 def evaluate(program: t.Program, reals: Callable[[Fraction], Value] = float, steps: int = 10**6,
              tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Value:  # fmt: skip
-    """The value that a program returns: numbers, pairs, (label, value) for variants, terms for thunks.
+    """Return a program's value: numbers, pairs, (label, value) for variants, terms for thunks.
 
     Arguments:
-        program: what `check` gives.
-        reals: makes a number of a literal.
-        steps: the limit; `TooManySteps` is raised beyond it.
-        tell: is called after each step with the name of its rule.
+        program: a program that `check` returns.
+        reals: converts a literal to a number.
+        steps: the limit of steps; `TooManySteps` is raised beyond it.
+        tell: is called after each step with the name of its rule and the machine.
 
     >>> from effgrad.papers.eff.reading import parse
     >>> evaluate(parse("x <- return 1.0; y <- eval2 (op[a, b. a + b], (x, x)); return (x, y)"))
@@ -45,7 +47,7 @@ def evaluate(program: t.Program, reals: Callable[[Fraction], Value] = float, ste
 
 
 def plain(value: t.Term, reals: Callable[[Fraction], Value] = float) -> Value:
-    """A value of EFF as one of Python."""
+    """Convert a value of EFF to a Python value."""
     match value:
         case t.Constant(type_, number):
             return reals(number) if type_ == R else number
@@ -59,7 +61,7 @@ def plain(value: t.Term, reals: Callable[[Fraction], Value] = float) -> Value:
 
 
 class Machine:
-    """A computation that is being reduced: the part in focus, and the frames around it."""
+    """A computation under reduction: the part in focus, the frames around it, and the store."""
 
     def __init__(self, program: t.Program, reals: Callable[[Value], Value] = float) -> None:
         self.reals = reals
@@ -70,11 +72,11 @@ class Machine:
         self.store: list[t.Term] = []
 
     def whole(self) -> t.Term:
-        """The computation as one term."""
+        """The whole computation as one term."""
         return _plugged(self.frames, self.focus)
 
     def step(self) -> str | None:
-        """Take one step; its rule, or None when there is none to take because the computation has finished."""
+        """Take one step and return the name of its rule; return None if the computation has finished."""
         while True:
             match self.focus:
                 case t.To(_, inner, _) | t.App(inner, _) | t.Prj(_, inner) | t.Handle(inner, _):
@@ -107,7 +109,7 @@ class Machine:
         raise Stuck(f"no rule reduces {focus}", focus.place)
 
     def _access(self, focus: t.Term, name: str, parameter: t.Term) -> t.Term:
-        """The value of making, reading or writing a reference."""
+        """Make, read or write a reference, and return the resulting value."""
         match name, parameter:
             case "ref", _:
                 self.store.append(parameter)
@@ -120,7 +122,7 @@ class Machine:
         raise Stuck(f"no rule reduces {focus}", focus.place)
 
     def _finish(self, focus: t.Term) -> str | None:
-        """A computation that is a result meets the frame that waits for it."""
+        """Give a finished computation to the frame that waits for it; return None if there is no frame."""
         if not self.frames:
             return None
         match focus, self.frames.pop():
@@ -160,7 +162,7 @@ class Machine:
 
 
 def _plugged(frames: list[t.Term], term: t.Term) -> t.Term:
-    """A context with a term in its hole."""
+    """Return a context, given by its frames, with a term in its hole."""
     for frame in reversed(frames):
         match frame:
             case t.To(name, _, rest):

@@ -1,10 +1,15 @@
 """The base types, constants and built-in functions that EFF is used with here.
 
-Base types are the reals R, the integers Z, and Op_n, the smooth functions of n reals. Built-in functions are `eval<n>`,
-which applies a constant of Op_n, `d<i>of<n>`, its partial derivative in argument i (so that the family of the Op_n is
-closed under derivatives), `constant`, from an integer to the function of Op_0 that is it, and arithmetic on integers.
-Beyond the paper, whose built-in functions give base constants only: `less`, which gives a variant, for programs that
-branch. Sigal 2024, definition 7.2.26 and section 8.2.
+Base types are the reals R, the integers Z, and Op_n, the smooth functions of n reals. The built-in functions are:
+
+* `eval<n>` applies a constant of Op_n to n reals;
+* `d<i>of<n>` takes the partial derivative of a constant of Op_n in argument i, so that the Op_n are closed under these;
+* `constant` converts an integer to a constant function of Op_0;
+* `plusZ`, `minusZ` and `timesZ` are arithmetic on integers;
+* `less` compares reals, for programs that branch. It goes beyond the paper, whose built-in functions return base
+  constants only: `less` returns a variant.
+
+Sigal 2024, definition 7.2.26 and section 8.2.
 """
 
 import operator
@@ -20,7 +25,10 @@ from effgrad.vocabulary import Object
 
 
 class Builtin(NamedTuple):
-    """A function on base constants: its types, and its value, given `reals` to make numbers of literals."""
+    """A built-in function on base constants: the types of its parameter and result, and its meaning.
+
+    `meaning` maps a parameter to the result. Its second argument, `reals`, converts literals to numbers.
+    """
 
     parameter: types.ValueType
     result: types.ValueType
@@ -29,7 +37,7 @@ class Builtin(NamedTuple):
 
 @cache
 def builtin(name: str) -> Builtin | None:
-    """The built-in function of a name, if there is one."""
+    """Return the built-in function of a name, or None."""
     if found := re.fullmatch(r"eval(\d+)", name):
         n = int(found[1])
         return Builtin(types.Product(types.Base(f"Op{n}"), types.power(types.R, n)), types.R, _evaluation(n))
@@ -91,7 +99,7 @@ _OTHERS = {
 
 
 def shaped(parameter: t.Term, type_: types.ValueType) -> bool:
-    """Whether a value has the shape of a built-in function's parameter; typed ones always have."""
+    """Whether a value has the shape of a built-in function's parameter, as it always has in a typed program."""
     match type_, parameter:
         case types.Product(left, right), t.Pair(first, second):
             return shaped(first, left) and shaped(second, right)

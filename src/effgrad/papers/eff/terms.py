@@ -1,6 +1,6 @@
-"""MAM and EFF: their values, computations and handlers, substitution, and how they are shown.
+"""The values, computations and handlers of MAM and EFF, how they are written, and substitution.
 
-The concrete syntax is in `reading.py`, which says what each form is. Sigal 2024, section 7.2, figures 7.3, 7.5, 7.10,
+The concrete syntax is in `reading.py`, which describes each form. Sigal 2024, section 7.2, figures 7.3, 7.5, 7.10,
 7.12, 7.19 and 7.21, after Forster, Kammar, Lindley and Pretnar 2019.
 """
 
@@ -83,7 +83,7 @@ class Smooth:
 
 @dataclass(frozen=True)
 class Location(Term):
-    """A reference, by its number; only a running program has some."""
+    """A reference, identified by its number. It occurs only in a running program."""
 
     number: int
     item: ValueType
@@ -182,7 +182,7 @@ class Call(Term):
     form = "{} {:2}"
 
 
-# What a program does with the store: make a reference, read one, and write a pair of a reference and a value.
+# The operations on the store: make a reference, read one, and write to one, by a pair of the reference and the value.
 STORE = ("ref", "read", "write")
 
 
@@ -197,7 +197,7 @@ class Access(Term):
 
 @dataclass(frozen=True)
 class Recursive(Term):
-    """`rec (f : C). M`: M, in which f is the suspended whole; the checker fills in the effect."""
+    """`rec (f : C). M`: the computation M, in which f is a thunk of the whole term; the checker fills in the effect."""
 
     name: str
     type: ComputationType
@@ -219,7 +219,10 @@ class Clause(Term):
 
 @dataclass(frozen=True)
 class Handler(Term):
-    """Its return clause, its other clauses, and the definition it comes from, by which it is shown."""
+    """A handler: its return clause (`name`, `type` and `body`) and its clauses for operations.
+
+    `origin` is the use of a definition that the handler comes from, as which it is written.
+    """
 
     name: str
     type: ValueType
@@ -229,7 +232,7 @@ class Handler(Term):
 
     @property
     def handled(self) -> Effect:
-        """The operations that it has clauses for."""
+        """The operations that the handler has clauses for."""
         return frozenset(clause.operation for clause in self.clauses)
 
     scopes = {"body": ("name",)}
@@ -243,7 +246,10 @@ class Handler(Term):
 
 @dataclass(frozen=True)
 class Handle(Term):
-    """A shallow handler takes one operation. The effect is that of the context, which the checker fills in."""
+    """A computation under a handler. A shallow handler handles one operation only.
+
+    `effect` is the effect of the context, which the checker fills in.
+    """
 
     body: Term
     handler: Term
@@ -257,7 +263,7 @@ class Handle(Term):
 
 @dataclass(frozen=True)
 class Use(Term):
-    """A definition with types and operations for its parameters; gone once a program is read."""
+    """The use of a definition, with types and operations for its parameters. The reader expands it."""
 
     name: str
     arguments: tuple[Object, ...]
@@ -266,21 +272,21 @@ class Use(Term):
 
 @dataclass(frozen=True)
 class Program:
-    """A computation, and the operations that it and its types speak of."""
+    """A computation, and the operations that it and its types may name."""
 
     operations: Operations
     body: Term
 
 
 def substituted(term: object, values: Mapping[str, Term]) -> Object:
-    """A term with closed values for variables: since they are closed, no binder can capture anything."""
+    """Return a term with closed values in place of variables; since they are closed, no binder captures anything."""
     if type(term) is tuple:
         return tuple([substituted(part, values) for part in term])
     if not isinstance(term, Term) or term.free.isdisjoint(values):
         return term
     if isinstance(term, Var):
         return values[term.name]
-    # A copy with some fields changed: what dataclasses do for frozen classes takes twice as long.
+    # The copy is made by hand, since `dataclasses.replace` takes twice as long for frozen classes.
     result = object.__new__(type(term))
     new = result.__dict__
     for name, part in term.__dict__.items():

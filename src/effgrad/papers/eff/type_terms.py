@@ -1,4 +1,4 @@
-"""The types of MAM and EFF, and how they are shown: types of values and of computations.
+"""The types of values and of computations in MAM and EFF, and how they are written.
 
 Sigal 2024, section 7.2, figures 7.3 and 7.19, after Forster, Kammar, Lindley and Pretnar 2019.
 """
@@ -72,7 +72,7 @@ class Both(Type):
 UNIT, R, Z = Base("1"), Base("R"), Base("Z")
 BOOL = Variant((("true", UNIT), ("false", UNIT)))
 Effect = frozenset[str]
-# The parameter and the result of every operation.
+# The types of the parameter and the result of every operation, by its name.
 Operations = Mapping[str, tuple[ValueType, ValueType]]
 
 

@@ -1,9 +1,10 @@
 """The type-and-effect checker of EFF.
 
-Every type is found from the term: binders, injections and the return clauses of handlers are annotated, operations are
-declared, and a thunk that names no effect is of the effect around it. The rules are those of the paper, so an effect is
-never widened: a thunk is forced at its own effect, and what a handler does not handle cannot be performed below it.
-First the effects are filled in, so that a term keeps its type wherever reduction moves it.
+The type of a term follows from the term alone: binders, injections and the return clauses of handlers are annotated,
+operations are declared, and a thunk that names no effect has the effect around it. The rules are those of the paper,
+which never widen an effect. So a thunk can be forced only where its effect is the current one, and a computation under
+a handler can perform only operations that the handler has clauses for. The effects are filled in before the types are
+checked, so that a term keeps its type wherever reduction moves it.
 
 Sigal 2024, figures 7.6, 7.7, 7.13, 7.14, 7.22 and 7.23.
 """
@@ -23,10 +24,10 @@ Context = Mapping[str, types.ValueType]
 @deep()
 def check(program: t.Program, effect: types.Effect = frozenset(), variables: frozenset[str] = frozenset(),
           context: Context | None = None) -> tuple[t.Program, types.ComputationType]:  # fmt: skip
-    """A program with its effects filled in, and its type; raises `IllTyped` with the rule that is broken.
+    """Return a program with its effects filled in, and its type; raise `IllTyped` with the rule that is broken.
 
     Arguments:
-        program: what `parse` gives.
+        program: a program that `parse` returns.
         effect: the operations that the context handles; none for a program to be run.
         variables: the type variables that it may use.
         context: the types of its free variables.
@@ -42,7 +43,7 @@ def check(program: t.Program, effect: types.Effect = frozenset(), variables: fro
 
 
 def with_effects(term: Object, effect: types.Effect) -> Object:
-    """A term in which each thunk, recursion and handling has the effect that it does not name: that around it."""
+    """Give each thunk, recursion and handling in a term that names no effect the effect of its context."""
     match term:
         case t.Thunk(body, named):
             own = effect if named is None else named
@@ -56,7 +57,7 @@ def with_effects(term: Object, effect: types.Effect) -> Object:
 
 
 class Checker:
-    """The judgements; each gives the type of a term that has its effects."""
+    """The judgements of the type system. Each returns the type of a term whose effects are filled in."""
 
     def __init__(self, operations: types.Operations, variables: frozenset[str] = frozenset()) -> None:
         self.operations, self.variables = operations, variables
@@ -64,7 +65,7 @@ class Checker:
     # Kinds
 
     def declarations(self) -> None:
-        """The types of an operation may speak of operations before it only: there are no recursive effects."""
+        """Check that the types of each operation name earlier operations only, since effects are not recursive."""
         before: dict[str, Object] = {}
         for name, ends in self.operations.items():
             earlier = Checker(dict(before), self.variables)
@@ -73,7 +74,7 @@ class Checker:
             before[name] = ends
 
     def kind(self, type_: Object, term: t.Term | None) -> None:
-        """That a type is well-kinded."""
+        """Check that a type is well-kinded; `term` is where it occurs."""
         place = None if term is None else term.place
         match type_:
             case types.Variable(name) if name not in self.variables:
@@ -157,7 +158,7 @@ class Checker:
         return self.operation(term, context, effect)
 
     def choice(self, term: t.Choice | t.Prj, context: Context, effect: types.Effect) -> types.ComputationType:
-        """The type of a pair of computations, or of one of a pair."""
+        """The type of a pair of computations, or of a projection from one."""
         if isinstance(term, t.Choice):
             left, right = (self.computation(part, context, effect) for part in (term.left, term.right))
             return types.Both(left, right)
@@ -217,7 +218,7 @@ class Checker:
         return self.operations[name]
 
     def accessed(self, name: str, given: types.ValueType, term: t.Term) -> types.ValueType:
-        """The type of what making, reading or writing a reference returns."""
+        """The type of the result of making, reading or writing a reference."""
         if name == "ref":
             return types.Ref(given)
         if name == "read":
@@ -231,10 +232,10 @@ class Checker:
 
     def handler(self, handler: t.Handler, context: Context, outer: types.Effect,
                 shallow: bool) -> types.ComputationType:  # fmt: skip
-        """The type of the result of a handler."""
+        """The type of a handler's result."""
         self.kind(handler.type, handler)
         type_ = self.computation(handler.body, {**context, handler.name: handler.type}, outer)
-        # The rest of the program under the handler, or, after a shallow one, as it is.
+        # The effect and the type of a continuation, which runs under the handler unless that is shallow.
         rest = (handler.handled, types.F(handler.type)) if shallow else (outer, type_)
         before: set[str] = set()
         for clause in handler.clauses:

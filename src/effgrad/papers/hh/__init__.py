@@ -1,4 +1,4 @@
-"""HH, heaps and handlers: the language in which 002 verifies its reverse mode. Begin with `reading.py`."""
+"""HH (heaps and handlers), in which de Vilhena and Pottier 2023 verify their reverse mode. Begin with `reading.py`."""
 
 from effgrad.papers.hh.reading import parse
 from effgrad.papers.hh.semantics import Machine, evaluate

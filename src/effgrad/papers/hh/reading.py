@@ -7,9 +7,10 @@
                   | handle e with p -> e0 | effect p1, k -> e1 | ... | effect pn, k -> en end
     patterns  p ::= _ | x | () | (p1, ..., pn) | C | C p
 
-Constructors C begin with a capital letter. An effect is a value; a handler catches those that one of its patterns
-fits, and passes on the rest: with a variable for a pattern, as in HH, that is all, and with constructors it is as in
-OCaml. `print` is there for figure 7 of the paper. Records, and the functions of dictionaries, are tuples.
+Constructors C begin with a capital letter. An effect is a value. A handler catches the effects that match one of its
+patterns, and passes on the rest. A variable as a pattern catches every effect, as in the paper's HH; constructors make
+handlers selective, as in OCaml. `print` is needed for figure 7 of the paper. Records are written as tuples, and so are
+dictionaries of functions.
 
 De Vilhena and Pottier 2023, sections 4, 5 and 7.1.
 """

@@ -1,8 +1,9 @@
 """The meaning of HH: a machine with a control stack, a heap, and continuations that are pieces of the stack.
 
-To perform an effect takes the frames above the nearest handler that catches it, that handler included (it is deep), off
-the stack and into the heap as a continuation; to continue it puts them back, which can be done once. Operands are
-evaluated from the right, as OCaml does. De Vilhena and Pottier 2023, sections 4 and 7.1.
+To perform an effect, the machine moves the frames above the nearest handler that catches it from the stack to the heap.
+They form the continuation, with the handler itself, since handlers are deep. To resume the continuation, the machine
+moves them back to the stack, which it can do once. Operands are evaluated from right to left, as in OCaml.
+De Vilhena and Pottier 2023, sections 4 and 7.1.
 """
 
 import operator
@@ -18,7 +19,7 @@ Environment = dict[str, Value]
 
 @dataclass(frozen=True)
 class Constructed:
-    """A value made by a constructor."""
+    """A value: a constructor applied to an argument."""
 
     constructor: str
     argument: Value
@@ -38,7 +39,7 @@ class Closure:
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the heap, of a reference or of a continuation."""
+    """An address in the heap, of a reference or of a continuation."""
 
     number: int
 
@@ -48,7 +49,7 @@ class Location:
 
 @dataclass(frozen=True)
 class Continuation:
-    """Frames that were taken off the stack; in the heap until they are put back."""
+    """The frames that performing an effect took off the stack; they are in the heap until the continuation resumes."""
 
     frames: list[Value]
 
@@ -61,7 +62,7 @@ USED = "a continuation that was resumed"
 
 @dataclass(frozen=True)
 class Waiting:
-    """A frame: a term that waits for the value of one of its parts, with the values of those to the right of it."""
+    """A stack frame: a term that waits for the value of one of its parts, and the values of the parts right of it."""
 
     term: Value
     scope: Environment
@@ -70,14 +71,14 @@ class Waiting:
 
 def evaluate(term: t.Term, *arguments: Value, reals: Callable[[Fraction], Value] = float, steps: int = 10**6,
              tell: Callable[[str, "Machine"], None] = lambda rule, machine: None) -> Value:  # fmt: skip
-    """The value of a term, applied to arguments if there are any.
+    """Return the value of a term, applied to the arguments if there are any.
 
     Arguments:
-        term: what `parse` gives.
+        term: a term that `parse` returns.
         arguments: numbers, tuples, `Constructed`, or Python functions of one value.
-        reals: makes a number of a literal such as 2.5.
-        steps: the limit; `TooManySteps` is raised beyond it.
-        tell: is called after each step with the name of its rule.
+        reals: converts a literal such as 2.5 to a number.
+        steps: the limit of steps; `TooManySteps` is raised beyond it.
+        tell: is called after each step with the name of its rule and the machine.
 
     >>> from effgrad.papers.hh import parse
     >>> evaluate(parse("fun x -> let r = ref x in r := !r + 1; !r * 2"), 20)
@@ -96,7 +97,10 @@ def evaluate(term: t.Term, *arguments: Value, reals: Callable[[Fraction], Value]
 
 
 class Machine:
-    """A program that is being run: a term with its scope, or a value, the frames around it, and the heap."""
+    """A running program: the term under evaluation with its scope, or its value; the frames around it; and the heap.
+
+    `term` is None while the machine has a `value` for the innermost frame.
+    """
 
     def __init__(self, term: t.Term, reals: Callable[[Fraction], Value] = float) -> None:
         self.reals = reals
@@ -110,7 +114,7 @@ class Machine:
         self.place: Place | None = None
 
     def step(self) -> str | None:
-        """Go on to the next part of a term, or do what a rule says; the rule's name in the latter case."""
+        """Go on to the next part of a term, or apply a rule. Return the rule's name, or None if none was applied."""
         if self.term is None:
             rule = self._receive(self.frames.pop())
             self.steps += rule is not None
@@ -149,7 +153,7 @@ class Machine:
         self.term, self.scope = term, scope
 
     def _receive(self, frame: Waiting) -> str | None:
-        """A value meets the frame that waits for it."""
+        """Give the value to the frame that waits for it, and return the name of the rule that is applied, if any."""
         term, scope = frame.term, frame.scope
         self.place = term.place or self.place
         match term:
@@ -209,7 +213,7 @@ class Machine:
         return rule
 
     def _use_heap(self, rule: str, values: tuple[Value, ...]) -> None:
-        """Apply a rule about a location of the heap."""
+        """Apply a rule that reads or changes the heap."""
         match rule, values:
             case "ref", (value,):
                 self._give(self.new(value))
@@ -271,7 +275,7 @@ def matched(pattern: t.Pattern, value: Value) -> Environment | None:
 
 
 def shown(value: Value) -> str:
-    """A value as it is written."""
+    """The text of a value."""
     if isinstance(value, tuple):
         return f"({', '.join(map(shown, value))})"
     if isinstance(value, Constructed):

@@ -17,14 +17,14 @@ class Name(Node):
 
 @dataclass(frozen=True)
 class Row(Node):
-    """A tuple of patterns; with none, the unit."""
+    """A pattern for a tuple; without items it matches the unit."""
 
     items: tuple[Pattern, ...]
 
 
 @dataclass(frozen=True)
 class Made(Node):
-    """A constructor and the pattern of its argument."""
+    """A pattern for a value of a constructor, with a pattern for its argument."""
 
     constructor: str
     argument: Pattern
@@ -53,14 +53,14 @@ class Literal(Term):
 
 @dataclass(frozen=True)
 class Quoted(Term):
-    """A value that comes from outside, as it is."""
+    """A Python value that the program is applied to."""
 
     value: Object
 
 
 @dataclass(frozen=True)
 class Fun(Term):
-    """A function; one with a name may call itself by it."""
+    """A function. If it has a name, its body may call it by that name."""
 
     parameter: Pattern
     body: Term
@@ -76,7 +76,7 @@ class Let(Term):
 
 @dataclass(frozen=True)
 class Branch(Term):
-    """`pattern -> body`; in a handler, an effect with a name for its continuation."""
+    """`pattern -> body`. A handler's branch for an effect also has a name for the continuation."""
 
     pattern: Pattern
     body: Term
@@ -97,7 +97,7 @@ class Handle(Term):
 
 @dataclass(frozen=True)
 class Strict(Term):
-    """A construct that evaluates all its parts, the last one first, and does something with the values."""
+    """A construct that evaluates all its parts, the last one first, and then applies its rule to the values."""
 
     rule: str
     arguments: tuple[Term, ...]

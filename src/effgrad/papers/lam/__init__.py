@@ -1,4 +1,4 @@
-"""The language of Krawiec et al. 2022, its types, its meaning, and its translations. Begin with `reading.py`."""
+"""The language of Krawiec et al. 2022, its types, its semantics, and its translations. Begin with `reading.py`."""
 
 from effgrad.papers.lam.reading import parse, parse_type
 from effgrad.papers.lam.semantics import Interpreter, evaluate

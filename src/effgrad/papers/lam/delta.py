@@ -1,8 +1,8 @@
-"""Delta terms: what the reverse translations make of a program's tangents, and how they are evaluated.
+"""Delta terms, which the reverse translations use as tangents, and their evaluation.
 
-`evaluate` visits each piece of a term once and adds to a map from names to cotangents: linear in the size of the term.
-It keeps its own list of what is left to do, since a program of n operations makes a chain of n nested `Let`.
-Krawiec et al. 2022, figures 7, 8 and 11.
+`evaluate` visits each node of a term once and adds cotangents to a map from names, so its cost is linear in the size of
+the term. It uses a list of pending nodes instead of recursion, since a program of n operations makes a chain of n
+nested `Let`. Krawiec et al. 2022, figures 7, 8 and 11.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from effgrad.vocabulary import Object
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """No change."""
+    """The zero tangent."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneHot:
-    """A change of the input in one place, counted from 1."""
+    """The tangent of one component of the input, counted from 1."""
 
     index: int
 
@@ -38,7 +38,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """The delta that is bound to a name."""
+    """The delta term that is bound to a name."""
 
     name: int
 
@@ -61,20 +61,23 @@ class State:
     bindings: list[tuple[int, Delta]] = field(default_factory=list)
 
     def let(self, delta: Delta) -> int:
-        """`deltaLet`: bind a delta to a fresh name."""
+        """`deltaLet`: bind a delta term to a fresh name, and return the name."""
         name, self.free = self.free, self.free + 1
         self.bindings.append((name, delta))
         return name
 
     def wrapped(self, delta: Delta) -> Delta:
-        """A delta inside all the bindings, the newest innermost."""
+        """Return a delta term inside a `Let` for each binding, the newest innermost."""
         for name, bound in reversed(self.bindings):
             delta = Let(name, bound, delta)
         return delta
 
 
 def evaluate(factor: Object, delta: Delta, given: dict[int, object], visit: Callable[[], None]) -> dict[int, Object]:
-    """`eval`: the map with what a delta, times a factor, contributes to its free names; `visit` counts the work."""
+    """`eval`: return the map `given`, plus the contributions of a delta term, times a factor, to its free names.
+
+    `visit` is called for each node, to count the work.
+    """
     collected = dict(given)
     todo: list[tuple[Object, Delta]] = [(factor, delta)]
     while todo:
@@ -98,6 +101,6 @@ def evaluate(factor: Object, delta: Delta, given: dict[int, object], visit: Call
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """The factor of a binding: what its body will have collected under its name."""
+    """The factor of a binding, which is the cotangent that its body will have contributed to its name."""
 
     name: int

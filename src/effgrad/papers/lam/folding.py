@@ -1,10 +1,11 @@
-"""Derivatives by delta terms without delta terms: programs of the source language.
+"""Delta terms encoded as functions, so that a reverse derivative is a program of the source language.
 
-A delta term is only ever evaluated. So a delta term can be the function that `eval` makes of it, from a factor and a
-map of cotangents to the map with what the term contributes: figure 11, a line of which is a line of `FOLDED`. With it
-goes the name of a variable, which `lookup` asks for. A computation of the monad M is a function of its state, which
-has the next free name and the bindings so far, as a function that puts them around a term. What this makes of a
-derivative uses vectors and maps, sums, functions and arithmetic, so every translation takes it, to any order.
+A delta term is only ever evaluated. So it can be replaced by the function that `eval` makes of it. This function maps a
+factor and a map of cotangents to the map plus the contributions of the term; each line of figure 11 is a line of
+`FOLDED`. The encoding is a pair of a name and this function. The name is that of the variable if the term is one, which
+`lookup` needs. A computation of the monad M is encoded as a function of its state, which is a pair. It has the next
+free name, and a function that puts the bindings so far around a term. An encoded derivative uses only vectors, maps,
+sums, functions and arithmetic, so every translation accepts it, to any order.
 
 Krawiec et al. 2022, figures 7, 8 and 11; section 8.6 leaves the derivative of a reverse derivative open.
 """
@@ -48,7 +49,7 @@ def _folded(name: str) -> t.Term:
 
 
 def folded(term: t.Term) -> t.Term:
-    """A term in which delta terms are functions, and computations are functions of their state."""
+    """Return a term with delta terms encoded as functions, and computations as functions of their state."""
     match term:
         case t.Op(name) if name in FOLDED:
             return _folded(name)
@@ -63,7 +64,7 @@ def folded(term: t.Term) -> t.Term:
 
 
 def folded_type(type_: t.Type) -> t.Type:
-    """The type of a folded term, from that of the term."""
+    """Return the type of a folded term, given the type of the term."""
     if type_ == t.DELTA:
         return FOLDED_DELTA
     if isinstance(type_, t.Monad):

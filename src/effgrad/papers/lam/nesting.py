@@ -1,8 +1,8 @@
 """Derivatives as source programs, so that they can be translated again: derivatives of derivatives.
 
-What the translations make uses names that no program can write, which the next translation would capture, polytypic
-operations, delta terms and the monad M. Here the names become ordinary ones, each polytypic operation a term that goes
-through the values of its type, as `dot` does, and the rest what `folding.py` makes of it.
+The output of a translation has names that no program can write, which the next translation would capture. It also has
+polytypic operations, delta terms and the monad M. Here the names become ordinary ones, and each polytypic operation
+becomes a term that goes through the values of its type, as `dot` does. `folding.py` encodes the rest.
 Krawiec et al. 2022, figures 1 and 16.
 """
 
@@ -40,7 +40,7 @@ Leaf = Callable[..., Term]
 
 
 def as_source(term: Term) -> Term:
-    """Return a derivative as a program of the source language; a program as it is."""
+    """Return a derivative as a program of the source language; a source program is returned unchanged."""
     term = folded(_expanded(term))
     names = {name for part in term.all() for name in part.parts() if isinstance(name, str)}
     if any(_OWN.match(name) for name in names):
@@ -61,7 +61,7 @@ def _expanded(term: Term) -> Term:
 
 
 def _onehot(type_: Type, index: int) -> Term:
-    """The value of a type R^a with a 1 at a place, counted from 1."""
+    """Return the value of a type R^a with 1 in one component, counted from 1, and 0 elsewhere; index 0 gives zero."""
     if isinstance(type_, Product):
         return Pair(_onehot(type_.left, index), _onehot(type_.right, index - 1))
     return Real(int(index == 1))
@@ -113,7 +113,7 @@ _OPERATIONS: dict[str, Callable[[Type], Term]] = {
 
 
 def leafwise(type_: Type, leaf: Leaf, *values: Term, depth: int = 0) -> Term:
-    """A value of a type from values of one shape, `leaf` applied at the reals; what is no real is of the first."""
+    """Return a term that combines values of one shape by `leaf` at each real; all else is that of the first value."""
     first = values[0]
     match type_:
         case Base("R"):
@@ -133,7 +133,7 @@ def leafwise(type_: Type, leaf: Leaf, *values: Term, depth: int = 0) -> Term:
 
 
 def _side(inject: type[Inl] | type[Inr], part: Type, leaf: Leaf, values: tuple[Term, ...], depth: int) -> Term:
-    """One branch of a sum: the other values have to be on the same side; of another shape there is no result."""
+    """Return a branch of the `case` on the first value; it gets stuck if another value is not on the same side."""
     names = [Var(f"c{depth}"), *[Var(f"c{depth}o{n}") for n in range(1, len(values))]]
     body: Term = inject(leafwise(part, leaf, *names, depth=depth + 1))
     for value, name in zip(values[1:], names[1:], strict=True):
@@ -143,7 +143,10 @@ def _side(inject: type[Inl] | type[Inr], part: Type, leaf: Leaf, values: tuple[T
 
 
 def _counted(type_: Type, leaf: Leaf, value: Term, last: Term, depth: int = 0) -> Term:
-    """A value of a type from another, `leaf` applied at each real and its number; paired with the last number."""
+    """Return a term for a pair: a value with `leaf` applied at each real and its number, and the last number.
+
+    `last` is the number of the real before the first one of this value.
+    """
     match type_:
         case Base("R"):
             n = Var(f"n{depth}")
@@ -169,7 +172,7 @@ def _counted(type_: Type, leaf: Leaf, value: Term, last: Term, depth: int = 0) -
 
 
 def _turned(counted: Term, depth: int) -> Term:
-    """A vector in the other order, paired with the number that it is paired with."""
+    """Return a term that reverses the vector in a pair of a vector and a number."""
     items, i = Fst(counted), Var(f"i{depth}")
     from_the_end = apply("-Z", apply("-Z", apply("size", items), Literal(1)), i)
     return Pair(apply("build", apply("size", items), Lam(i.name, apply("index", items, from_the_end))), Snd(counted))

@@ -1,8 +1,8 @@
 """The constants of the language: one table, with the type, the meaning and the derivative of each.
 
-A smooth function from R^n to R^m states its partials, m rows of n terms in x1, ..., xn; all translations go by them,
-as figure 14 of 003 does. The meanings use Python's operators or the number's own method (`x.sin()`), so programs run
-on floats, on fractions and on symbolic expressions.
+A smooth function from R^n to R^m states its partials, m rows of n terms in x1, ..., xn. All translations use them, as
+in figure 14 of Krawiec et al. 2022. The meanings use Python's operators, or the method of a number if it has one
+(`x.sin()`), so programs run on floats, on fractions and on symbolic expressions.
 """
 
 import math
@@ -20,9 +20,12 @@ from effgrad.vocabulary import Object
 class Constant:
     """A constant and its type; `kind` says how translations treat it.
 
-    smooth: by its partials. constant: a real that does not depend on reals. observing: looks at reals and gives a
-    discrete result. discrete: untouched. array: works on vectors and maps of every type. output: only in translated
-    programs.
+    * smooth: it is translated by its partials;
+    * constant: it returns a real that does not depend on reals;
+    * observing: it compares reals and returns a discrete result;
+    * discrete: it does not involve reals, and translations leave it unchanged;
+    * array: it works on vectors and maps of every type;
+    * output: it occurs only in translated programs.
     """
 
     name: str
@@ -34,14 +37,14 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A value of a sum, by `inl`."""
+    """A value of a sum, made by `inl`."""
 
     content: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A value of a sum, by `inr`."""
+    """A value of a sum, made by `inr`."""
 
     content: Any
 
@@ -72,7 +75,7 @@ _TABLE = [
     Constant("sqrt", "smooth", _UNARY, _own("sqrt"), (("1.0 / (2.0 * sqrt x1)",),)),
     Constant("atan2", "smooth", _BINARY, _pairwise(_own("atan2")),
              (("x2 / (x1 * x1 + x2 * x2)", "-(x1 / (x1 * x1 + x2 * x2))"),)),
-    # From R^2 to R^2: polar coordinates to Cartesian ones.
+    # `polar` maps polar coordinates to Cartesian ones, from R^2 to R^2.
     Constant("polar", "smooth", Arrow(power(R, 2), power(R, 2)),
              lambda p: (p[0] * _own("cos")(p[1]), p[0] * _own("sin")(p[1])),
              (("cos x2", "-(x1 * sin x2)"), ("sin x2", "x1 * cos x2"))),
@@ -92,7 +95,7 @@ _TABLE = [
     Constant("insert", "array", Arrow(Product(Product(Z, _A), Map(_A)), Map(_A)), lambda p: {**p[1], p[0][0]: p[0][1]}),
     Constant("delete", "array", Arrow(Product(Z, Map(_A)), Map(_A)),
              lambda p: {key: item for key, item in p[1].items() if key != p[0]}),
-    # `inl 0` if the map has nothing there.
+    # `find` returns `inl 0` if the map has no entry for the key.
     Constant("find", "array", Arrow(Product(Z, Map(_A)), Sum(Z, _A)),
              lambda p: Right(p[1][p[0]]) if p[0] in p[1] else Left(0)),
     Constant("sequence", "output", Arrow(Vector(Monad(_A)), Monad(Vector(_A))), None),

@@ -1,11 +1,11 @@
-"""The concrete syntax of the language of 003: a grammar, and the reader.
+"""The concrete syntax of the language `lam`: a grammar, and the reader.
 
     types    A ::= R | Z | String | A * B | A + B | A -> B | Vector A
     terms    e ::= x | \\x. e | e1 e2 | let x = e1 in e2 | (e1, e2) | fst e | snd e
                  | inl e | inr e | case e of inl x -> e1, inr y -> e2 | 2 | 2.0 | "text" | op
                  | [e1, ..., en]
 
-Infix operators are constants applied to pairs: `x * y` on reals, `x *Z y` on integers; `x < y` gives `inl 0` if it
+Infix operators are constants applied to pairs: `x * y` on reals, `x *Z y` on integers. `x < y` returns `inl 0` if it
 holds and `inr 0` if not, and `if` is a `case` on that. Binders may be patterns, which stand for projections. The
 output of the translations also has `pure e`, `do {x <- e; ...}`, delta terms and the types Delta and M A.
 
@@ -99,7 +99,7 @@ class _Reader(Reader):
         return list(items), None, at
 
     def _binder(self, pattern: Object) -> Object:
-        """The name that a pattern binds, its type if given, and what puts the projections around a body."""
+        """Return the name that a pattern binds, its type if given, and a function that adds projections to a body."""
         name, annotation, at = pattern
         if isinstance(name, str):
             return name, annotation, lambda body: body
@@ -162,7 +162,7 @@ class _Reader(Reader):
 
 
 def _paths(items: list[Object], whole: t.Term) -> Object:
-    """The names in a pattern, each with the projections that reach it."""
+    """Yield the names in a pattern, each with the projections that reach it."""
     for index, (name, _, at) in enumerate(items):
         here = whole if index == len(items) - 1 else t.Fst(whole, place=at)
         if isinstance(name, list):
@@ -193,7 +193,7 @@ def parse_type(text: str) -> t.Type:
 
 
 def resolved(term: t.Term, bound: frozenset[str]) -> t.Term:
-    """A term whose free variables that are names of constants are those constants."""
+    """Replace each free variable that has the name of a constant by this constant."""
     match term:
         case t.Var(name) if name not in bound and name in CONSTANTS:
             return t.Op(name, place=term.place)

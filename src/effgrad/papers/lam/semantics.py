@@ -1,9 +1,9 @@
 """The meaning of a term: a call-by-value interpreter that counts reduction steps.
 
-Functions are Python functions, products are pairs, M A is a function of the state. A step is an application, a `let`,
-a projection, a `case`, a `do`, a constant that is applied, a piece of a delta term that `eval` visits, and, for the
-polytypic operations, each leaf of the value: adding two vectors of a reals costs a steps, as on a machine.
-Krawiec et al. 2022, sections 2 and 5, figures 8 and 11; the table of figure 1.
+Functions are Python functions, products are pairs, and a value of M A is a function of the state. A step is an
+application, a `let`, a projection, a `case`, a `do`, a constant that is applied, or a node of a delta term that `eval`
+visits. A polytypic operation also takes a step for each leaf of the value, so adding two vectors of n reals takes at
+least n steps, as on a machine. Krawiec et al. 2022, sections 2 and 5, figures 8 and 11; the table of figure 1.
 """
 
 from collections.abc import Callable
@@ -18,13 +18,13 @@ Environment = dict[str, Value]
 
 
 def evaluate(term: t.Term, *arguments: Value, reals: Callable[[Fraction], Value] = float, steps: int = 10**7) -> Value:
-    """The value of a term, applied to arguments if there are any.
+    """Return the value of a term, applied to the arguments if there are any.
 
     Arguments:
         term: a well-typed term.
-        arguments: values: numbers, pairs, `Left` and `Right`, lists for vectors, functions.
-        reals: makes a number of a literal: `float`, `Fraction`, or another type with Python's operators.
-        steps: the limit; `TooManySteps` is raised beyond it.
+        arguments: numbers, pairs, `Left` and `Right`, lists for vectors, functions.
+        reals: converts literals to numbers: `float`, `Fraction`, or another type with Python's operators.
+        steps: the limit of steps; `TooManySteps` is raised beyond it.
 
     >>> from effgrad.papers.lam import parse
     >>> evaluate(parse("\\\\(x, y). x * y + 2.0"), (3.0, 4.0))
@@ -34,7 +34,7 @@ def evaluate(term: t.Term, *arguments: Value, reals: Callable[[Fraction], Value]
 
 
 class Interpreter:
-    """One evaluation: the steps it has taken, and who is told of each."""
+    """One evaluation. It counts the steps, and reports each of them to `tell`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Interpreter:
         return function(self.value(term.argument, scope))
 
     def let(self, term: t.Term, scope: Environment) -> Value:
-        # A loop: programs are long chains of lets.
+        # A loop replaces the recursion here, since programs are long chains of lets.
         while isinstance(term, t.Let):
             bound = self.value(term.bound, scope)
             self.step("let", (term.name, bound))
@@ -193,7 +193,7 @@ class Interpreter:
         return applied
 
     def leaves(self, type_: t.Type, change: Callable[..., Value], *values: Value, shared: bool = True) -> Value:
-        """A value of a type from values of the same shape, `change` applied at the reals; the rest of the first."""
+        """Combine values of one shape by `change` at each real; all else is that of the first value."""
         match type_:
             case t.Base("R"):
                 self.step()

@@ -1,4 +1,4 @@
-"""The terms and types of the language of 003, and how they are shown; `reading.py` has the concrete syntax.
+"""The terms and types of the language `lam`, and how they are written; `reading.py` has the concrete syntax.
 
 Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, section 2, figure 1.
 """
@@ -47,7 +47,7 @@ class Monad(Type):
 
 @dataclass(frozen=True)
 class Unknown(Type):
-    """A type that inference has still to find; in the type of a constant, one that each use chooses."""
+    """A type that inference has not found yet; in the type of a constant, a type that each use chooses."""
 
     name: str
     form = "{}"
@@ -58,7 +58,7 @@ DELTA = Base("Delta")
 
 
 def dimension(type_: Type) -> int | None:
-    """The a of a type R^a; None for another type."""
+    """The number a of a type R^a; None for any other type."""
     if type_ == R:
         return 1
     rest = dimension(type_.right) if isinstance(type_, Product) and type_.left == R else None
@@ -68,7 +68,7 @@ def dimension(type_: Type) -> int | None:
 # Terms
 
 
-# How strongly the operators bind; application has 4, and what has no operator more.
+# How strongly the operators bind. Application has level 4, and terms without an operator have higher levels.
 INFIX = {"<": 1, "+": 2, "-": 2, "+Z": 2, "-Z": 2, "*": 3, "/": 3, "*Z": 3}
 
 
@@ -101,7 +101,7 @@ class App(Term):
     form = "{:4} {:5}"
 
     def written(self, level: int = 0) -> str:
-        """An application, or what is written for one: an operator between its arguments, or an array literal."""
+        """The text of an application, which may be that of an infix operator or of an array literal."""
         own, text = 4, ""
         match self:
             case App(Op("cons"), Pair()) if (items := _array(self)) is not None:
@@ -235,7 +235,7 @@ def apply(function: str, *arguments: Term) -> Term:
 
 
 def _array(term: Term) -> list[Term] | None:
-    """The elements of an array literal; None for another term."""
+    """The elements of an array literal; None for any other term."""
     items = []
     while isinstance(term, App):
         match term:

@@ -1,4 +1,4 @@
-"""The translations: programs into programs that also compute derivatives, each the last one improved.
+"""The translations of programs to programs that also compute derivatives. Each improves on the one before it.
 
 | here       | figures | a real is paired with       | cost                                            |
 |------------|---------|-----------------------------|-------------------------------------------------|
@@ -6,14 +6,14 @@
 | `reverse1` | 5, 6    | a whole vector of R^a       | every operation costs a                         |
 | `reverse2` | 7, 8    | a delta term, shared in memory only | exponential: `eval` sees a tree         |
 | `reverse`  | 9, 10   | the name of a delta term    | linear                                          |
-| `fused`    | 15      | as `reverse`, but a function leaves one term however long it is | linear      |
+| `fused`    | 15      | as for `reverse`; a call of a function leaves one term, however long it is | linear |
 
 All but the last are the same recursion, which changes nothing except at real literals and primitive functions (for
-`reverse`, in monadic form). Each has a wrapper that makes the derivative of a closed program of type R^a -> R;
-`forward_derivative` and `reverse_derivative` are those of figure 16, for any first-order S -> T. The wrapped programs
-are terms of the language too: they have the type that the paper gives, by the same type checker.
+`reverse`, in monadic form). Each has a wrapper that makes the derivative of a closed program of type R^a -> R.
+`forward_derivative` and `reverse_derivative` are the wrappers of figure 16, for any first-order S -> T. The wrapped
+programs are terms of the language too, and the same type checker gives them the types that the paper states.
 
-Names that begin with an underscore are the translations' own; no program can write them.
+Names that begin with an underscore are reserved for the translations; no program can write them.
 Krawiec et al. 2022.
 """
 
@@ -64,7 +64,7 @@ from effgrad.vocabulary import Object
 
 @dataclass(frozen=True)
 class Dual:
-    """The companion that a translation gives a real: its type, its zero, scaling and addition."""
+    """The kind of tangent that a translation pairs with a real: its type, its zero, scaling and addition."""
 
     type: Type
     zero: Term
@@ -77,7 +77,7 @@ DELTA = Dual(terms.DELTA, Op("Zero"), lambda r, d: apply("Scale", r, d), lambda 
 
 
 def vectors(source: Type) -> Dual:
-    """Values of the whole input's type, for figure 5."""
+    """The tangents of figure 5, which are values of the whole input's type."""
 
     def polytypic(name: str) -> Callable[[Term, Term], Term]:
         return lambda one, other: App(Poly(name, source), Pair(one, other))
@@ -86,7 +86,7 @@ def vectors(source: Type) -> Dual:
 
 
 def translate(term: Term, kind: Dual) -> Term:
-    """Figures 3, 5 and 7."""
+    """Translate a term by figure 3, 5 or 7, depending on the kind of tangent."""
     match term:
         case Real():
             return Pair(term, kind.zero)
@@ -102,7 +102,7 @@ def translate(term: Term, kind: Dual) -> Term:
 
 
 def _dual_function(constant: Constant, kind: Dual) -> Term:
-    """Figure 14, of which the cases of figure 3 are instances."""
+    """Translate a constant by figure 14, of which the cases of figure 3 are instances."""
     if constant.kind == "smooth":
         results, bindings, deltas = _arguments(constant)
         tangents = [_combination(row, deltas, kind) for row in _partials(constant.name)]
@@ -117,7 +117,7 @@ def _dual_function(constant: Constant, kind: Dual) -> Term:
 
 
 def _combination(partials: tuple[Term, ...], deltas: list[Term], kind: Dual) -> Term:
-    """The sum of the partials times the tangents; a factor of one is left out."""
+    """Return the sum of the partials times the tangents; a factor of one is left out."""
     parts = [d if p == Real(1) else kind.scale(p, d) for p, d in zip(partials, deltas, strict=True)]
     total = parts[0]
     for part in parts[1:]:
@@ -126,7 +126,7 @@ def _combination(partials: tuple[Term, ...], deltas: list[Term], kind: Dual) -> 
 
 
 def _arguments(constant: Constant) -> tuple[list[Term], list[tuple[str, Term]], list[Term]]:
-    """For a smooth function: its results in `_y`; what x1, d1, ..., xn, dn are in `_p`; the d1, ..., dn."""
+    """For a smooth function: the results in `_y`, bindings of x1, _d1, ..., xn, _dn to parts of `_p`, the tangents."""
     argument, result = constant.type.argument, constant.type.result  # type: ignore[attr-defined]
     n, m = dimension(argument) or 0, dimension(result) or 0
     bindings: list[tuple[str, Term]] = []
@@ -166,7 +166,7 @@ def _only_source(constant: Constant) -> None:
 
 
 def monadic(term: Term) -> Term:
-    """Figure 9, with the cases of section 8 for arrays and for all primitive functions."""
+    """Translate a term by figure 9, with the cases of section 8 for arrays and for all primitive functions."""
     match term:
         case Var() | Literal():
             return Pure(term)
@@ -214,7 +214,7 @@ def _monadic_function(constant: Constant) -> Term:
 
 
 def fused(function: Term, source: Type) -> Term:
-    """Figure 15: the derivative of a closed function of R^a is taken at each call, which leaves one delta term."""
+    """Figure 15: differentiate a closed function of R^a at each call, which leaves one delta term."""
     n = dimension(source)
     if n is None or function.free:
         raise IllTyped(f"fused: {function} must be a closed function from R^a, not from {source}", function.place)
@@ -229,7 +229,7 @@ def fused(function: Term, source: Type) -> Term:
 
 
 def _run(n: int, function: Term, start: Term) -> Term:
-    """runDelta (n + 1) of the translated function at a point."""
+    """`runDelta (n + 1)` of the translated function at a point."""
     return apply("runDelta", Literal(n + 1), Do("_f", monadic(function), App(Var("_f"), start)))
 
 
@@ -241,7 +241,7 @@ def _eval(factor: Term, delta: Term) -> Term:
 
 
 def _source(term: Term) -> tuple[Term, Type, int]:
-    """A main expression as a source program, its type of inputs, and their number."""
+    """Return a main expression as a source program, the type of its input, and the number of reals in that."""
     type_ = typeof(term)
     match type_:
         case Arrow(source, Base("R")) if (n := dimension(source)) is not None:
@@ -298,7 +298,7 @@ def reverse(term: Term) -> Term:
 
 
 def _ends(term: Term, context: Mapping[str, Type] | None = None) -> tuple[Term, Type, Type]:
-    """A main expression as a source program, its type of inputs, and that of its outputs."""
+    """Return a main expression as a source program, the type of its input, and the type of its output."""
     type_ = typeof(term, context)
     if not isinstance(type_, Arrow) or not _is_first_order(type_.argument) or not _is_first_order(type_.result):
         raise IllTyped(f"main expression: {type_} is not a function between first-order types", term.place)
@@ -331,7 +331,7 @@ def reverse_derivative(term: Term) -> Term:
 class Compiled(NamedTuple):
     """A function of a library, translated once for all programs: its name, its type, and its derivative.
 
-    The derivative has the type M (D{type}), which says nothing of the programs that use it.
+    The derivative has the type M (D{type}), which does not depend on the programs that use it.
     """
 
     name: str
@@ -341,7 +341,7 @@ class Compiled(NamedTuple):
 
 @deep()
 def compiled(name: str, definition: Term, library: Sequence[Compiled] = ()) -> Compiled:
-    """Translate the definition of a function by itself; of the functions that it uses, the types are enough.
+    """Translate the definition of a function separately; it needs only the types of the functions that it uses.
 
     Krawiec et al. 2022, section 8.1.
     """
@@ -351,7 +351,7 @@ def compiled(name: str, definition: Term, library: Sequence[Compiled] = ()) -> C
 
 @deep()
 def linked(term: Term, library: Sequence[Compiled]) -> Term:
-    """Figure 16, (S * T) -> S, of a program that uses a library, whose functions are not translated again."""
+    """Figure 16, (S * T) -> S, for a program that uses a library, whose functions are not translated again."""
     term, source, target = _ends(term, {used.name: used.type for used in library})
     weighted = Lam("_a", App(dot(target), Pair(App(term, Fst(Var("_a"))), Snd(Var("_a")))))
     start = Pair(Fst(Var("_v")), App(Poly("initZeros", target), Snd(Var("_s"))))
@@ -365,7 +365,7 @@ def linked(term: Term, library: Sequence[Compiled]) -> Term:
 
 
 def dot(type_: Type) -> Term:
-    """The dot product at a type as a term without polytypic operations, so that it can be translated."""
+    """Return the dot product at a type as a term without polytypic operations, so that it can be translated."""
     x, y = Fst(Var("_d")), Snd(Var("_d"))
     zero: Term = Real(0)
     match type_:

@@ -1,6 +1,6 @@
 """The type checker: one rule for each form of term, with the types of binders found by unification.
 
-Types are simple: a binder has one type, which may be left out. `typeof` gives the type of a closed term.
+Types are simple (monomorphic): a binder has one type, which may be left out. `typeof` returns the type of a term.
 Krawiec et al. 2022, section 2.
 """
 
@@ -13,7 +13,7 @@ from effgrad.papers.syntax import IllTyped, deep
 
 @deep()
 def typeof(term: t.Term, context: Mapping[str, t.Type] | None = None) -> t.Type:
-    """The type of a term in a context; raises `IllTyped` with the rule that is broken, and the term.
+    """Return the type of a term in a context; raise `IllTyped` with the rule that is broken, and the term.
 
     >>> from effgrad.papers.lam import parse
     >>> print(typeof(parse("\\\\(x, y). sin x * y")))
@@ -37,7 +37,7 @@ def dual(type_: t.Type) -> t.Type:
 
 
 def mapped(type_: t.Type, real: t.Type, effect: Callable[[t.Type], t.Type] = lambda result: result) -> t.Type:
-    """A type with another type for R, and an effect at the results of functions."""
+    """Replace R in a type by another type, and apply `effect` to the result types of functions."""
     match type_:
         case t.Base("R"):
             return real
@@ -108,7 +108,7 @@ class _Checker:
         return self.data(term, context)
 
     def data(self, term: t.Term, context: dict[str, t.Type]) -> t.Type:
-        """The type of a pair, of a case of a sum, or of what takes one apart."""
+        """The type of a pair, an injection, a projection or a `case`."""
         match term:
             case t.Pair(first, second):
                 return t.Product(self.infer(first, context), self.infer(second, context))
@@ -129,7 +129,7 @@ class _Checker:
         raise AssertionError(term)
 
     def constant(self, term: t.Term) -> t.Type:
-        """The type of a literal, of a constant, or of an operation at a type."""
+        """The type of a literal, of a constant, or of a polytypic operation at a type."""
         match term:
             case t.Real():
                 return t.R
@@ -148,7 +148,7 @@ class _Checker:
         return t.Unknown(f"?{self.count}")
 
     def instance(self, type_: t.Type, chosen: dict[str, t.Type]) -> t.Type:
-        """The type of a constant, with unknowns of this use for those of the table."""
+        """Return the type of a constant, with fresh unknowns for those of the table; `chosen` collects them."""
         match type_:
             case t.Unknown(name):
                 return chosen.setdefault(name, self.fresh())
@@ -186,7 +186,7 @@ class _Checker:
         return self.resolve(type_).rebuilt(self.shown)
 
     def known(self, type_: t.Type) -> t.Type:
-        """A type with all that was found put in; what nothing determines is Z, as no use can tell."""
+        """Substitute the types found for unknowns. An undetermined one becomes Z, since no use of it can differ."""
         type_ = self.resolve(type_)
         if isinstance(type_, t.Unknown):
             return t.Z
