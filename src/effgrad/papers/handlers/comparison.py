@@ -1,4 +1,4 @@
-"""Many programs, each run by the library and by the semantics that can run it: `effgrad verify --effects N`."""
+"""Comparisons of the library with the semantics of HH and EFF on many programs: `effgrad verify --effects N`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class EffectsReport(Results):
     parts: Counter[str] = field(default_factory=Counter)
 
     def lines(self) -> Iterator[str]:
-        """Return a page of Markdown."""
+        """Yield the lines of a page of Markdown."""
         yield f"- programs of effects: {self.programs}, of which {self.too_long} had too many steps"
         yield f"- compared with HH: {self.compared['HH']}; with EFF: {self.compared['EFF']}"
         yield f"- disagreements: {len(self.failures)}"
@@ -35,7 +35,7 @@ class EffectsReport(Results):
 
 
 def meanings(term: Term) -> dict[str, Outcome]:
-    """The outcomes of a program by the semantics that can run it."""
+    """Run a program by the semantics that can run it, and return the outcomes."""
     found = {}
     if in_hh(term):
         found["HH"] = to_hh.run(term, STEPS)
@@ -45,15 +45,18 @@ def meanings(term: Term) -> dict[str, Outcome]:
 
 
 def agree(found: Outcome, meaning: Outcome) -> bool:
-    """Whether two outcomes are the same; EFF does not tell what was written before an operation without a handler."""
+    """Whether two outcomes are the same. The output is compared only if the semantics reports it.
+
+    EFF does not report the output of a program that ends at an unhandled operation.
+    """
     return found[:2] == meaning[:2] and (meaning[2] is None or found[2] == meaning[2])
 
 
 def disagreement(term: Term, expected: dict[str, Outcome], library: ModuleType = effects) -> bool:
-    """Whether the library ends a program in another way than a semantics.
+    """Whether the library's outcome of a program differs from that of a semantics.
 
-    A multi-shot continuation may hold the rest of a one-shot one. To resume that again is an error in the library, and
-    not in EFF, where all continuations are for any number of calls.
+    A multi-shot continuation may hold the rest of a one-shot one. To resume this again is an error in the library, but
+    not in EFF, where all continuations are multi-shot. Such an error does not count as a disagreement.
     """
     found = run_library(term, library)
     if found[0] == "resumed twice" and not in_hh(term):
@@ -62,7 +65,7 @@ def disagreement(term: Term, expected: dict[str, Outcome], library: ModuleType =
 
 
 def run_library(term: Term, library: ModuleType) -> Outcome:
-    """The outcome of a program by the library; an error that none should end with is one of its own."""
+    """Run a program by the library, and return the outcome; an unexpected exception is an outcome too."""
     try:
         return to_python.run(term, library)
     except KeyboardInterrupt:
@@ -72,7 +75,7 @@ def run_library(term: Term, library: ModuleType) -> Outcome:
 
 
 def differs(term: Term, library: ModuleType = effects) -> bool:
-    """Whether the library disagrees with a semantics on a program."""
+    """Whether the library disagrees with a semantics on a program that does not take too many steps."""
     expected = meanings(term)
     if any(end == "too long" for end, _, _ in expected.values()):
         return False
@@ -80,7 +83,7 @@ def differs(term: Term, library: ModuleType = effects) -> bool:
 
 
 def compare(first: int, last: int, seed: int, size: int = 14, library: ModuleType = effects) -> EffectsReport:
-    """Run the programs from one number up to another, and compare."""
+    """Compare the library with the semantics on the programs with the numbers from `first` up to `last`."""
     report = EffectsReport()
     for number in range(first, last):
         term = program(f"{seed}/{number}", size)
@@ -125,20 +128,20 @@ def _kinds(term: Term) -> Iterator[str]:
 
 
 def shrink(term: Term, fails: Callable[[Term], bool] = differs) -> Term:
-    """A program that still fails, none of whose smaller ones does."""
+    """Shrink a program that fails, until none of its smaller variants fails."""
     while True:
         for candidate in smaller(term):
             try:
                 if closed(candidate) and fails(candidate):
                     term = candidate
                     break
-            except (Stuck, SyntaxError, AssertionError):  # a name out of its scope
+            except (Stuck, SyntaxError, AssertionError):  # the variant uses a name outside its scope
                 continue
         else:
             return term
 
 
 def shown(term: Term) -> str:
-    """A program that fails, as Python, with its outcomes."""
+    """The text of a failing program as Python, with its outcomes as comments."""
     found = {"effgrad.effects": run_library(term, effects), **meanings(term)}
     return to_python.source(term) + "".join(f"\n# {name}: {outcome}" for name, outcome in found.items()) + "\n"

@@ -1,4 +1,4 @@
-"""Programs at random from a seed, and the smaller ones that a failing program is made into."""
+"""Random programs of effects, generated from a seed, and the smaller variants of a program that fails."""
 
 import random
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ KINDS = ("tail", "around", "once", "final", "captured", "captured", "captured", 
 
 
 class Generator:
-    """Makes programs; the heap and one-shot continuations for HH, or continuations for any number of calls."""
+    """Generates programs: with multi-shot continuations if `multi`, otherwise with one-shot ones and the heap of HH."""
 
     def __init__(self, rng: random.Random, multi: bool) -> None:
         self.rng, self.multi, self.names = rng, multi, 0
-        self.handled: list[int] = []  # the effects of the handlers around
+        self.handled: list[int] = []  # the effects of the enclosing handlers, the innermost last
 
     def name(self, letter: str) -> str:
         self.names += 1
@@ -25,13 +25,13 @@ class Generator:
         return t.Num(self.rng.randrange(1, 10))
 
     def effect(self) -> int:
-        """An effect, more often than not that of the nearest handler."""
+        """A random effect, more often than not that of the nearest handler."""
         if self.handled and self.rng.random() < 0.5:
             return self.handled[-1]
         return self.rng.randrange(t.EFFECTS)
 
     def term(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...]) -> t.Term:
-        """A term with some numbers and some continuations in scope."""
+        """A random term; `scope` are the names of numbers in scope, and `ks` those of continuations."""
         rng = self.rng
         if size <= 1:
             return self.small(scope, ks)
@@ -106,7 +106,8 @@ class Generator:
         after = self.term(half, (*inside, result) if result else inside, ks)
         body = self.term(half, inside, ks)
         rescues = self.rng.random() < 0.3
-        # What clauses of a block raise at its end is an error of the clause: an @around clause that rescues keeps it.
+        # An error that a block's clauses raise when the block ends is one of the outer clause itself in Python, but one
+        # of the rest in the translations. They differ if an @around clause rescues it, so this is not generated.
         kinds = ("tail",) if rescues and kind == "around" else ("tail", "tail", "around")
         around = self.block(half, inside, ks, self.rng.choice(kinds)) if self.rng.random() < 0.3 else None
         if not rescues:
@@ -116,20 +117,20 @@ class Generator:
         return t.Clause(operation, kind, name, body, "", result, after, error, rescue, around)
 
     def block(self, size: int, scope: tuple[str, ...], ks: tuple[str, ...], kind: str) -> t.Handle:
-        """A handler for a `with` block, with a clause of a kind."""
+        """A handler for a `with` block, with one clause of the given kind."""
         operation = self.rng.choice(t.OPERATIONS)
         clause = self.clause(operation, kind, size, scope, ks)
         return t.Handle(self.rng.randrange(t.EFFECTS - 1), (clause,), t.Num(1), self.name("v"), block=True)
 
     def capturing(self, kind: str, size: int, scope: tuple[str, ...], ks: tuple[str, ...], k: str) -> t.Term:
-        """The body of a control or multi clause; some of the common forms are more frequent than chance has them."""
+        """The body of a control or multi clause. Common forms are made more frequent than chance would make them."""
         draw = self.rng.random()
         if draw < 0.2:
             return t.Resume(k, self.atom(scope))
-        if draw < 0.35:  # a handler around the rest
+        if draw < 0.35:  # the clause resumes the rest under a new handler
             around = self.handle(size, scope, ks)
             return around.replaced(body=t.Resume(k, self.atom(scope)))
-        if draw < 0.7 and kind == "multi":  # several calls
+        if draw < 0.7 and kind == "multi":  # the clause resumes the continuation twice
             first, second = self.name("x"), self.name("x")
             again = t.Let(second, t.Resume(k, self.atom(scope)), t.Plus(t.Var(first), t.Var(second)))
             return t.Let(first, t.Resume(k, self.atom(scope)), again)
@@ -137,12 +138,15 @@ class Generator:
 
 
 def program(seed: str, size: int) -> t.Term:
-    """A program; most are under tail clauses for all operations, so that few end at one that is not handled."""
+    """Return the program of a seed.
+
+    Most programs are under handlers with tail clauses for all operations, so that few end at an unhandled operation.
+    """
     rng = random.Random(seed)
     generator = Generator(rng, multi=rng.random() < 0.5)
     term = generator.term(rng.randrange(size // 2, size + 1), (), ())
     for effect in range(t.EFFECTS):
-        for _ in range(rng.choices((0, 1, 2), (1, 12, 2))[0]):  # two for a mask around the program
+        for _ in range(rng.choices((0, 1, 2), (1, 12, 2))[0]):  # two, so that a mask still leaves one
             names = {operation: generator.name("p") for operation in t.OPERATIONS}
             clauses = [t.Clause(o, "tail", name, t.Plus(t.Var(name), t.Num(1))) for o, name in names.items()]
             term = t.Handle(effect, tuple(clauses), term)
@@ -150,7 +154,10 @@ def program(seed: str, size: int) -> t.Term:
 
 
 def smaller(term: t.Term) -> Iterator[t.Term]:
-    """The terms that are made of a term by putting a part of it, or a number, in the place of one of its parts."""
+    """Yield smaller variants of a term: a part of it, or the number 1, replaces the term or one of its parts.
+
+    Elements of tuples are also left out.
+    """
     if not isinstance(term, t.Num | t.Clause):
         yield from (part for part in term.all() if part is not term and not isinstance(part, t.Clause))
         yield t.Num(1)
@@ -167,7 +174,7 @@ def smaller(term: t.Term) -> Iterator[t.Term]:
 
 
 def _instead_of(part: t.Term, place: str) -> Iterator[t.Term | None]:
-    """Replacements for a part; a block around a `yield` stays a block, or goes."""
+    """Yield replacements for a part. A block around a `yield` is replaced by another block, or by None: no block."""
     around = place == "around"
     if around:
         yield None
@@ -179,7 +186,7 @@ def _instead_of(part: t.Term, place: str) -> Iterator[t.Term | None]:
 
 
 def closed(term: t.Term) -> bool:
-    """Whether a term binds all that it speaks of; names are bound once."""
+    """Whether a term binds all names that it uses. Scopes are not checked, since each name is bound only once."""
     bound, used = set(), set()
     for part in term.all():
         for field, value in part.fields():

@@ -1,7 +1,7 @@
-"""A language of effect programs on integers: what the library can do with handlers, and nothing else.
+"""A language of effect programs on integers, which has the features of the library's handlers and nothing else.
 
-There are three effects, of which the third is a fresh instance of the first, each with the operations a and b. A term
-is an expression of one integer; operands are numbers or variables, so that the order of evaluation is in the `Let`s.
+There are three effects, each with the operations a and b; the third is a fresh instance of the first. The value of a
+term is an integer. Operands are numbers or variables, so that the `Let`s alone determine the order of evaluation.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Let(Term):
 
 @dataclass(frozen=True)
 class Out(Term):
-    """Write a number; 0."""
+    """Write a number to the output. The value is 0."""
 
     argument: Atom
 
@@ -65,7 +65,7 @@ class Raise(Term):
 
 @dataclass(frozen=True)
 class Try(Term):
-    """The body; if it raises a number, `rescue` with the number."""
+    """Evaluate `body`; if it raises a number, bind this to `name` and evaluate `rescue`."""
 
     body: Term
     name: str
@@ -86,7 +86,7 @@ class Resume(Term):
 
 @dataclass(frozen=True)
 class Throw(Term):
-    """Resume with an exception."""
+    """Resume a continuation with an exception."""
 
     k: str
     argument: Atom
@@ -94,7 +94,7 @@ class Throw(Term):
 
 @dataclass(frozen=True)
 class Keep(Term):
-    """Put a continuation into a slot, which is global; 0."""
+    """Put a continuation into a slot, which is global. The value is 0."""
 
     k: str
     slot: int
@@ -102,7 +102,7 @@ class Keep(Term):
 
 @dataclass(frozen=True)
 class Move(Term):
-    """Take the continuation out of a slot and resume it here; another term if there is none."""
+    """Take the continuation out of a slot and resume it here; if the slot is empty, evaluate `otherwise`."""
 
     slot: int
     argument: Atom
@@ -114,8 +114,8 @@ class Clause(Term):
     """A clause for an operation with the parameter `name`.
 
     Its kind is tail, around, once, final, control or multi. In an around or once clause, `body` comes before the
-    `yield` and `after` follows it, with `result` bound; if the rest raises, `rescue` does, with `error` bound. The
-    `yield` may be in the block of a handler, whose own body is of no meaning.
+    `yield`, and `after` follows it, with `result` bound. If the rest raises, `rescue` follows, with `error` bound. The
+    `yield` may be in the block of a handler, `around`, whose own body is ignored.
     """
 
     operation: str
@@ -132,7 +132,7 @@ class Clause(Term):
 
 @dataclass(frozen=True)
 class Handle(Term):
-    """A term under a handler; as a `with` block in Python if `block`. `value` is bound in the return clause."""
+    """A term under a handler, which is a `with` block in Python if `block`. `value` is bound in the return clause."""
 
     effect: int
     clauses: tuple[Clause, ...]
@@ -144,12 +144,12 @@ class Handle(Term):
 
 
 def in_hh(term: Term) -> bool:
-    """Whether HH can run a term: no continuation is for more than one call."""
+    """Whether HH can run a term: it has no multi-shot continuation."""
     return not any(isinstance(part, Clause) and part.kind == "multi" for part in term.all())
 
 
 def in_eff(term: Term) -> bool:
-    """Whether EFF can run a term: it needs no heap, and asks for no error at a second call."""
+    """Whether EFF can run a term: it has no slots and no shallow handler, and needs no error at a second resumption."""
     for part in term.all():
         if isinstance(part, Keep | Move) or (isinstance(part, Handle) and part.shallow):
             return False
@@ -159,5 +159,5 @@ def in_eff(term: Term) -> bool:
 
 
 def uses(term: Term, k: str) -> int:
-    """How often a term speaks of a continuation."""
+    """The number of places where a term uses a continuation."""
     return sum(isinstance(part, Resume | Throw | Keep) and part.k == k for part in term.all())

@@ -1,9 +1,10 @@
-"""A program as a computation of EFF, after Sigal 2024, section 7.2.
+"""The translation of a program to a computation of EFF (Sigal 2024, section 7.2).
 
-In EFF the nearest handler takes every operation, so each handler here has a clause for each operation, which passes on
-those that it does not handle. The operation a of effect 0 under m masks is `e0a_m`; a mask is a handler that raises m,
-and a handler of effect 0 one that lowers it. As in HH, answers say where the library returns and where it raises, and
-an exception is an operation whose continuation is not called. What is written is collected by the outermost handler.
+In EFF the nearest handler receives every operation, so each handler here has a clause for every operation. The clauses
+for operations that the program's handler does not handle perform them again. The operation a of effect 0 under m masks
+is `e0a_m`. A mask is a handler that increases m, and a handler of effect 0 decreases it. As in `to_hh`, the answer to
+an operation is `ok` of a value that the library returns, or `err` of an error that it raises. An exception is an
+operation whose continuation is not resumed. The outermost handler collects the output.
 """
 
 from collections.abc import Callable
@@ -36,18 +37,21 @@ def either(answer: eff.Term, value: str, then: eff.Term, error: str, otherwise: 
 
 
 class _Translation:
-    """Knows the operations of one program, so that its handlers can pass them on."""
+    """The translation of one program. It knows the program's operations, so that handlers can pass them on."""
 
     def __init__(self, term: t.Term) -> None:
         used = {(part.effect, part.operation) for part in term.all() if isinstance(part, t.Perform)}
-        # A program can be under more masks than it has, since a clause that resumes may mask each time.
+        # Masks may be nested deeper at run time than in the text, since a clause that resumes may add one each time.
         masks = MASKS if any(isinstance(part, t.Mask) for part in term.all()) else 0
         self.names = [f"e{effect}{operation}_{m}" for effect, operation in sorted(used) for m in range(masks + 1)]
         self.names += ["exc", "out"]
         self.operations = {name: (Z, Z if name in ("exc", "out") else ANSWER) for name in self.names}
 
     def handler(self, value: str, returns: eff.Term, meanings: dict[str, Callable[[], eff.Term]]) -> eff.Handler:
-        """A handler with meanings for some operations, of the parameter `p_` and the continuation `k_`."""
+        """Return a handler whose clauses are `meanings`, in `p_` (the parameter) and `k_` (the continuation).
+
+        It passes on all operations without a meaning.
+        """
         clauses = [
             eff.Clause(name, "p_", "k_", meanings[name]() if name in meanings else self.forward(name))
             for name in self.names
@@ -58,7 +62,7 @@ class _Translation:
         return eff.To("x_", eff.Call(name, eff.Var("p_")), resumed("k_", eff.Var("x_")))
 
     def caught(self, body: eff.Term) -> eff.Term:
-        """`ok` of the value of a computation, or `err` of what it raises."""
+        """Return a computation whose value is `ok` of the value of `body`, or `err` of the number that it raises."""
         error = eff.Return(eff.Inj(ANSWER, "err", eff.Var("p_")))
         return eff.Handle(body, self.handler("v_", eff.Return(ok(eff.Var("v_"))), {"exc": lambda: error}))
 
@@ -92,7 +96,7 @@ class _Translation:
         raise AssertionError(term)
 
     def shifted(self, effect: int, by: int) -> dict[str, Callable[[], eff.Term]]:
-        """Meanings of the operations of an effect: to perform them under one mask more, or less."""
+        """Return clauses that perform the operations of an effect again, under one mask more or less."""
         meanings: dict[str, Callable[[], eff.Term]] = {}
         for name in self.names:
             base, _, masks = name.rpartition("_")
@@ -109,7 +113,7 @@ class _Translation:
         return eff.Handle(self.term(term.body), self.handler(term.value, returns, meanings))
 
     def clause(self, clause: t.Clause) -> eff.Term:
-        """The meaning of a clause, with its own names for the parameter and the continuation."""
+        """Translate a clause, and bind the parameter and the continuation to names that no other clause uses."""
         k = clause.k or f"c{clause.name}"
         body = self.term(clause.body)
         match clause.kind:
@@ -155,7 +159,7 @@ def atom(term: t.Term) -> eff.Term:
 
 
 def run(term: t.Term, steps: int) -> tuple[str, int | None, list[int] | None]:
-    """How a program ends, its value, and the numbers that it has written."""
+    """Run a program, and return how it ends, its value, and the numbers that it wrote."""
     try:
         (label, value), rest = evaluate(_Translation(term).program(term), steps=steps)
     except TooManySteps:

@@ -1,8 +1,9 @@
-"""A program as a term of HH, after de Vilhena and Pottier 2023.
+"""The translation of a program to a term of HH (de Vilhena and Pottier 2023).
 
-The operation a of effect 0 is the effect `E0a`, with `Ok` and `Err` answers, which says where the library returns and
-where it raises. An exception is an effect that is never resumed, and `try` its handler. A mask wraps what it lets pass
-in `M0`, which the next handler of effect 0 takes off. A shallow handler has a reference that says whether it is spent.
+The operation a of effect 0 is the effect `E0a`. Its answer is `Ok` of a value that the library returns, or `Err` of an
+error that it raises. An exception is an effect that is never resumed, and `try` is its handler. A mask wraps the
+effects that it lets pass in `M0`, and the next handler of effect 0 unwraps them. A shallow handler has a reference that
+says whether it has handled an operation already.
 """
 
 from collections.abc import Callable
@@ -38,7 +39,7 @@ def then(first: Term, rest: Term) -> Term:
 
 
 def caught(term: Term) -> Term:
-    """`Ok` of the value of a term, or `Err` of what it raises."""
+    """Return a term whose value is `Ok` of the value of `term`, or `Err` of the number that it raises."""
     error = Branch(Made("Exc", Name("e_")), made("Err", Var("e_")), "k_")
     return Handle(made("Ok", term), (Branch(Name("v_"), Var("v_")), error))
 
@@ -48,7 +49,7 @@ def either(answer: Term, value: str, then_: Term, error: str, otherwise: Term) -
 
 
 def passed(answer: Term) -> Term:
-    """The value of an answer; raises its error."""
+    """Return a term for the value of an answer, which raises the error if the answer is one."""
     return either(answer, "v_", Var("v_"), "e_", raised(Var("e_")))
 
 
@@ -125,7 +126,7 @@ def _handled(term: t.Handle) -> Term:
 
 
 def _clause(clause: t.Clause) -> Term:
-    """The meaning of a clause; its continuation is `k_`, kept as `c_`, since a clause inside has a `k_` of its own."""
+    """Translate a clause. Its continuation `k_` is also bound to a unique name, since inner clauses bind `k_` again."""
     k = f"c{clause.name}"
     body = term_of(clause.body)
     match clause.kind:
@@ -152,15 +153,15 @@ def _deferring(clause: t.Clause, k: str, body: Term) -> Term:
         meaning: Term = Let(Name(result), rest, after)
     else:
         rescue = term_of(clause.rescue)
-        if clause.kind == "around":  # whose error goes on
+        if clause.kind == "around":  # after the rescue, the error is raised again
             rescue = then(rescue, raised(Var(clause.error)))
         meaning = either(caught(rest), result, after, clause.error, rescue)
-    # An error before the `yield` is raised where the operation was performed, and nothing waits then.
+    # An error before the `yield` is raised where the operation was performed, and `after` and `rescue` do not run.
     return either(caught(body), "y1_", meaning, "e1_", resume(k, made("Err", Var("e1_"))))
 
 
 def run(term: t.Term, steps: int) -> tuple[str, int | None, list[int] | None]:
-    """How a program ends, its value, and the numbers that it has written."""
+    """Run a program, and return how it ends, its value, and the numbers that it wrote."""
     whole = caught(term_of(term))
     for slot in range(t.SLOTS):
         whole = Let(Name(f"slot{slot}"), Strict("ref", (made("None"),)), whole)

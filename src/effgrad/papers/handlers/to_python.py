@@ -1,4 +1,4 @@
-"""A program as Python for the library: handlers are classes, clauses are methods of their kinds."""
+"""The translation of a program to Python for the library: handlers are classes, and clauses are decorated methods."""
 
 from types import ModuleType
 
@@ -33,7 +33,7 @@ written, slots = [], [None] * {t.SLOTS}
 
 
 class _Writer:
-    """Writes statements; a term is given as a statement that returns its value, or as an expression for it."""
+    """Writes statements that return the value of a term or assign it to a name, or makes an expression for a term."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -44,7 +44,7 @@ class _Writer:
         self.lines.append("    " * self.indent + text)
 
     def block(self, head: str, term: t.Term) -> None:
-        """A statement with a body that returns the value of a term."""
+        """Write a compound statement whose body returns the value of a term."""
         self.line(head)
         self.indent += 1
         self.returned(term)
@@ -89,7 +89,7 @@ class _Writer:
                 self.line(f"{name} = {self.expression(term)}")
 
     def expression(self, term: t.Term) -> str:
-        """An expression for a term, after the statements that it needs."""
+        """Write the statements that a term needs, and return an expression for its value."""
         match term:
             case t.Num() | t.Var():
                 return atom(term)
@@ -131,7 +131,7 @@ class _Writer:
         return f"handle({handler}(), {function}{options})"
 
     def handler(self, term: t.Handle) -> None:
-        """The class of a handler; its name is `last`."""
+        """Write the class of a handler, and store its name as `last`."""
         name = self.name("H")
         effect = "E0" if term.effect == t.EFFECTS - 1 else f"E{term.effect}"
         self.line(f"class {name}(Handler[{effect}]):")
@@ -181,14 +181,14 @@ def atom(term: t.Term) -> str:
 
 
 def source(term: t.Term, library: str = "effgrad.effects") -> str:
-    """A program as a module that defines `main`, `written` and `Written`."""
+    """The text of a program as a module that defines `main`, `written` and `Written`."""
     writer = _Writer()
     writer.block("def main():", term)
     return PRELUDE.format(library=library) + "\n".join(writer.lines) + "\n"
 
 
 def run(term: t.Term, library: ModuleType = effects) -> tuple[str, int | None, list[int] | None]:
-    """How a program ends, its value, and the numbers that it has written."""
+    """Run a program, and return how it ends, its value, and the numbers that it wrote."""
     names: dict[str, Object] = {}
     exec(compile(source(term, library.__name__), "<program>", "exec"), names)
     value, end = None, "value"

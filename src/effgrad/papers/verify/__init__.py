@@ -1,7 +1,7 @@
-"""Differential testing: generated programs, differentiated by every means there is, which must all agree.
+"""Differential testing: generated programs are differentiated by every available method, and all results must agree.
 
-* `programs`: well-typed programs of `lam`, made at random from a seed, and made smaller when one fails;
-* `python`: such a program as ordinary Python, for the modes of effgrad;
-* `means`: the ways to a derivative, and how far rounding may take them apart;
-* `verification`: many programs, in several processes, with a report. `effgrad verify` runs it.
+* `programs`: generates well-typed programs of `lam` from a seed, and shrinks a program that fails;
+* `python`: translates such a program to ordinary Python, for the modes of effgrad;
+* `means`: the methods that compute a derivative, and bounds for their differences by rounding;
+* `verification`: examines many programs, in several processes, and reports. `effgrad verify` runs it.
 """

@@ -1,10 +1,9 @@
-"""The ways to the derivative of a program, and how far rounding may take them apart.
+"""The methods ("means") that compute the derivative of a program, and bounds for their differences by rounding.
 
-`outcomes` runs one program at one point by all of them: `lam` and its translations, EFF under the handlers of chapter
-8, every mode of effgrad on the program as Python, and the symbolic derivative, which is what they are compared with.
-Over fractions all must be equal. Over floats a running error analysis of the last translation bounds what rounding
-does to each result (Wilkinson's: every number carries a bound of its error), and any mean may be off by a multiple of
-that.
+`outcomes` runs one program at one point by all means: `lam` and its translations, EFF under the handlers of chapter 8,
+and every mode of effgrad on the program as Python. Their results are compared with the symbolic derivative, `expected`.
+Over fractions all must be equal. Over floats Wilkinson's running error analysis bounds the rounding error of the
+symbolic derivative: every number carries a bound of its error. The result of a mean may differ by a multiple of that.
 """
 
 import math
@@ -37,18 +36,18 @@ from effgrad.papers.syntax import TooManySteps, Value
 from effgrad.papers.verify.python import compiled, exact, floating
 from effgrad.primitives import cotangents
 
-STEPS = 20_000  # for the means that lose sharing, whose cost may be exponential
+STEPS = 20_000  # the limit for the means that lose sharing, whose cost may be exponential
 SLACK = 1000.0  # multiples of the error bound
 SMALL = 1e-12
 
 
 class Skip(Exception):
-    """A program that says nothing: its numbers overflow, or rounding decides a branch."""
+    """A program cannot be compared: its numbers overflow, or rounding decides a branch."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program R^n -> R, where, and in which direction; exact if over fractions."""
+    """A program R^n -> R, a point and a direction. It runs over fractions if `exact`, otherwise over floats."""
 
     program: Term
     point: list[Value]
@@ -61,12 +60,12 @@ class Case:
 
     @cached_property
     def python(self) -> Callable[[Value], Value]:
-        """The program as Python."""
+        """The program as a Python function."""
         return compiled(self.program, exact if self.exact else floating)
 
 
 def nested(items: list[Value]) -> Value:
-    """R^n as pairs nested to the right."""
+    """Return n items as a value of R^n: pairs nested to the right."""
     return items[0] if len(items) == 1 else (items[0], nested(items[1:]))
 
 
@@ -88,24 +87,28 @@ def arity(program: Term) -> int:
 
 @dataclass(frozen=True)
 class Expected:
-    """The value, the gradient, the first and second derivative along the direction, and the bounds of their errors."""
+    """The expected results, by quantity, and the bounds of their errors.
+
+    The quantities are the value, the gradient, and the first and second derivatives along the direction: "slope" and
+    "curvature".
+    """
 
     results: dict[str, list[Value]]
     bounds: dict[str, list[float]]
 
     def wrong(self, quantity: str, found: list[Value]) -> bool:
-        """Whether a result is not the expected one."""
+        """Whether a result differs from the expected one by more than its bound."""
         bounds = self.bounds[quantity]
         return not all(abs(x - y) <= b for x, y, b in zip(self.results[quantity], found, bounds, strict=True))
 
     def distance(self, quantity: str, found: list[Value]) -> float:
-        """How far a result over floats is from the expected one, in multiples of what is tolerated."""
+        """The difference between a result over floats and the expected one, as a multiple of the tolerance."""
         bounds = self.bounds[quantity]
         return max(float(abs(x - y)) / b for x, y, b in zip(self.results[quantity], found, bounds, strict=True))
 
 
 def expected(case: Case) -> Expected:
-    """By the symbolic derivative; the bounds by running error analysis."""
+    """Compute the expected results by symbolic derivatives, and their bounds by running error analysis."""
     n = len(case.point)
     arguments = [expressions.Argument(i, x) for i, x in enumerate(case.point, 1)]
 
@@ -135,7 +138,7 @@ def expected(case: Case) -> Expected:
 
 
 def _check_branches(case: Case) -> None:
-    """Run the program with error bounds, which refuse to compare what rounding may have swapped."""
+    """Run the program with error bounds; raise `Skip` if rounding may decide a comparison."""
     point = nested([Rounded(x, 0.0) for x in case.point])
     Interpreter(lambda x: Rounded(float(x), 0.0)).run(case.program, point)
 
@@ -145,7 +148,7 @@ _UNIT, _LEAST = 2.0**-53, 5e-324
 
 @dataclass(frozen=True, slots=True)
 class Rounded(expressions.Operators):
-    """A float and a bound of the error that rounding has made in it so far, to first order."""
+    """A float and a bound of its accumulated rounding error, to first order."""
 
     value: float
     error: float
@@ -162,7 +165,8 @@ class Rounded(expressions.Operators):
 
     def __lt__(self, other: Value) -> bool:
         if abs(self.value - _value(other)) <= SLACK * (self.error + _error(other)):
-            # Two results of the same operations are equal by every mean; others may be by chance.
+            # Inputs and literals have no error, and every mean compares them alike. The order of two computed numbers
+            # this close may depend on the mean.
             if self.error + _error(other) > 0:
                 raise Skip
         return self.value < _value(other)
@@ -176,7 +180,7 @@ def _error(x: Value) -> float:
     return x.error if isinstance(x, Rounded) else 0.0
 
 
-# Functions of floats, and how much they change with each argument.
+# Each function on floats, and its partials up to their signs.
 _ROUNDED: dict[str, tuple[Callable[..., float], Callable[..., tuple[float, ...]]]] = {
     "+": (operator.add, lambda x, y: (1, 1)),
     "-": (operator.sub, lambda x, y: (1, 1)),
@@ -192,7 +196,7 @@ _ROUNDED: dict[str, tuple[Callable[..., float], Callable[..., tuple[float, ...]]
 }
 
 
-# The means, each the name of a quantity and how it is found
+# The means: each is the name of a quantity, and a function that computes it
 
 
 Mean = tuple[str, Callable[[Case], list[Value]]]
@@ -223,7 +227,7 @@ def _eff(mode: str) -> Callable[[Case], list[Value]]:
 
 
 def _reverse(mode: str) -> Callable[[Case], list[Value]]:
-    """A reverse mode, used as `grad` uses it, but on any numbers."""
+    """The gradient by a reverse mode, which is used as `grad` uses it, but on any type of numbers."""
 
     def run(case: Case) -> list[Value]:
         with REVERSE[mode]() as activation:
@@ -240,7 +244,10 @@ def _reverse(mode: str) -> Callable[[Case], list[Value]]:
 
 def _along(handler: Callable[[], Value], inputs: Callable[[Value, Value, Value], Value],
            result: Callable[[Value], Value]) -> Callable[[Case], list[Value]]:  # fmt: skip
-    """A forward mode: `inputs` makes a variable, `result` takes the derivative out of an output's shadow."""
+    """A derivative along the direction by a forward mode.
+
+    `inputs` makes a variable, and `result` extracts the derivative from an output's shadow.
+    """
 
     def run(case: Case) -> list[Value]:
         with handler() as activation:
@@ -262,7 +269,7 @@ def _dual(activation: Value, x: Value, dx: Value) -> Value:
 
 
 def _public(derivative: Callable[..., Value]) -> Callable[[Case], list[Value]]:
-    """A function of the public interface, at a point and along a direction."""
+    """The result of a function of the public interface, at the point and along the direction."""
 
     def run(case: Case) -> list[Value]:
         found = derivative(case.python, nested(case.point), nested(case.direction))
@@ -276,7 +283,7 @@ def _vectors(case: Case) -> list[Value]:
 
 
 def _trees(case: Case) -> list[Value]:
-    # It has no limit of its own; figure 8, which it is, has one.
+    # `Trees` has no limit of steps. Figure 8 is the same method with a limit, so it runs first and may raise.
     MEANS["lam reverse, figure 8"][1](case)
     return _counted(Trees(), case)
 
@@ -287,7 +294,7 @@ def _counted(mode: Value, case: Case) -> list[Value]:
 
 
 def _fused(case: Case) -> list[Value]:
-    """The gradient where each marked part is fused: differentiated where it is called."""
+    """The gradient of the program with each marked part fused."""
     f = compiled(case.program, floating, lambda part, argument: effgrad.fuse(part)(argument))
     return flat(effgrad.grad(f)(nested(case.point)), len(case.point))
 
@@ -318,7 +325,7 @@ MEANS: dict[str, Mean] = {
     "Python taylor": ("slope", _along(lambda: Taylor(2), _series, lambda shadow: shadow[1])),
     "Python taylor, twice": ("curvature", _along(lambda: Taylor(2), _series, lambda shadow: 2 * shadow[2])),
 }
-# These make arrays or floats, and are not for fractions.
+# These means make arrays or floats, so they do not run over fractions.
 PUBLIC: dict[str, Mean] = {
     "Python vectors": ("gradient", _vectors),
     "Python trees": ("gradient", _trees),
@@ -334,7 +341,10 @@ PUBLIC: dict[str, Mean] = {
 
 
 def outcomes(case: Case, means: dict[str, Mean]) -> Iterator[tuple[str, str, list[Value] | Exception | None]]:
-    """For each mean its name, the quantity, and what it found: None where it took too many steps."""
+    """Yield for each mean its name, the quantity, and the result.
+
+    The result is None if the mean took too many steps, or the exception that it raised.
+    """
     for name, (quantity, find) in means.items():
         try:
             yield name, quantity, find(case)

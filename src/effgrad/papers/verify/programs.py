@@ -1,7 +1,7 @@
-"""Well-typed programs of `lam` from R^n to R, made at random: a type first, then a term of it.
+"""Random well-typed programs of `lam` from R^n to R: the generator chooses a type, and then a term of this type.
 
-They have products, sums, functions of functions, names that are used many times, branches on reals, and loops by
-folding. A program for exact arithmetic has only +, -, *, negation and division by what cannot be zero.
+The programs have products, sums, functions of functions, names that are used many times, branches on reals, and loops
+by folding. A program for exact arithmetic has only +, -, *, negation, and division by terms that cannot be zero.
 """
 
 import random
@@ -28,7 +28,7 @@ _TYPES: list[t.Type] = [
 
 
 def program(seed: int | str, exact: bool, size: int = 12) -> t.Term:
-    """The program of a seed, of type R^n -> R with n from 1 to 3; with `size` grows the number of its constructs.
+    """Return the program of a seed, of type R^n -> R with n from 1 to 3. It has more constructs the larger `size` is.
 
     >>> from effgrad.papers.lam import typeof
     >>> all(str(typeof(program(seed, exact=True))).endswith("R -> R") for seed in range(20))
@@ -63,7 +63,7 @@ class _Maker:
         if size <= 0:
             return self.leaf(type_, scope)
         ways: list[Callable[[t.Type, Scope, int], t.Term | None]] = [self.let, self.use, self.introduction]
-        # A variable of type R ends a term: early it would leave most programs linear.
+        # A variable of type R ends a term. If it were chosen early, most programs would be linear.
         weights = [3.0, 1.0, 7.0] if type_ == t.R and size > 2 else [3.0, 4.0, 5.0]
         if size > 2:
             ways += [self.apply, self.case, self.branch, self.loop]
@@ -72,7 +72,7 @@ class _Maker:
         return self.introduction(type_, scope, size - 1) if made is None else made
 
     def leaf(self, type_: t.Type, scope: Scope) -> t.Term:
-        """A smallest term of a type, a variable where there is one."""
+        """A smallest term of a type: mostly a variable, if one has this type."""
         fitting = [name for name, found in scope.items() if found == type_]
         if fitting and self.random.random() < 0.9:
             return t.Var(self.random.choice(fitting))
@@ -92,7 +92,7 @@ class _Maker:
         return self.number(scope, size)
 
     def split(self, types: list[t.Type], scope: Scope, size: int) -> list[t.Term]:
-        """A term of each type, of a random share of the size."""
+        """A term of each type; the terms share the size at random."""
         cuts = sorted(self.random.randint(0, size) for _ in types[1:])
         shares = [after - before for before, after in zip([0, *cuts], [*cuts, size], strict=True)]
         return [self.term(type_, scope, share) for type_, share in zip(types, shares, strict=True)]
@@ -116,7 +116,7 @@ class _Maker:
         if name in ("log", "sqrt"):
             inner = self.positive(inner)
         elif name == "exp":
-            inner = t.apply("tanh", inner)  # what grows too fast leaves nothing to compare
+            inner = t.apply("tanh", inner)  # without tanh, overflow would leave nothing to compare
         return t.apply(name, inner)
 
     def positive(self, term: t.Term) -> t.Term:
@@ -130,11 +130,11 @@ class _Maker:
         return t.Let(name, one, self.term(type_, {**scope, name: bound}, size - share))
 
     def use(self, type_: t.Type, scope: Scope, size: int) -> t.Term | None:
-        """A variable, or what a variable gives when it is taken apart or applied."""
+        """A variable, or projections and applications of a variable; None if no variable yields the type."""
         ways: list[Callable[[], t.Term]] = []
         for name, found in scope.items():
             ways += self.uses(t.Var(name), found, type_, scope, size)
-        # The later a name was bound, the likelier it is used: few definitions are made in vain.
+        # A name that was bound later is likelier to be used, so that few definitions stay unused.
         return self.random.choices(ways, range(1, len(ways) + 1))[0]() if ways else None
 
     def uses(
@@ -160,7 +160,7 @@ class _Maker:
 
     def apply(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
         if type_ == t.R and self.random.random() < 0.3:
-            # A closed function of R^2 that is differentiated at its call: figure 15; a checkpoint in Python.
+            # A closed function of R^2 that is differentiated at its call (figure 15). In Python it is a checkpoint.
             name = self.fresh()
             body = self.term(t.R, {name: _PAIR}, size // 2)
             return t.App(t.App(t.Poly("fused", _PAIR), t.Lam(name, body, _PAIR)), self.term(_PAIR, scope, size // 2))
@@ -191,11 +191,11 @@ class _Maker:
         return t.App(t.Op("fold"), t.tuple_(step, start, built))
 
 
-# Making a program that fails smaller
+# Shrinking a program that fails
 
 
 def smaller(program_: t.Term, fails: Callable[[t.Term], bool]) -> t.Term:
-    """A program that still fails and from which nothing more can be left out."""
+    """Shrink a program that fails, until none of its smaller variants fails, and return the last one."""
     shrinking = True
     while shrinking:
         shrinking = False
@@ -214,7 +214,7 @@ def _like(candidate: t.Term, program_: t.Term) -> bool:
 
 
 def _candidates(term: t.Term) -> Iterator[t.Term]:
-    """The term with one part replaced by a number, or by something inside it; the greatest parts first."""
+    """Yield variants of a term with one part replaced by a number or by a part of itself, the largest parts first."""
     yield from _replacements(term)
     parts = term.parts()
     for place, part in enumerate(parts):
@@ -238,7 +238,7 @@ def _replacements(term: t.Term) -> Iterator[t.Term]:
 
 
 def _size(term: t.Term) -> tuple[int, int]:
-    """The number of nodes; among equals, smaller literals."""
+    """The number of nodes of a term, and a weight that orders terms of equal size: simpler literals weigh less."""
     inner = [_size(part) for part in term.parts() if isinstance(part, t.Term)]
     weight = term.value if isinstance(term, t.Literal) and isinstance(term.value, int) else 0
     weight += isinstance(term, t.Var) + 2 * (isinstance(term, t.Real) and term.value not in (0, 1))

@@ -1,6 +1,6 @@
-"""A program of `lam` as the ordinary Python that somebody might have written: functions, tuples, `if` and `for`.
+"""The translation of `lam` to ordinary Python, with functions, tuples, `if` and `for`, as a user might write it.
 
-`fused` becomes a checkpoint, so that the checkpointing modes have something to do.
+`fused` becomes a checkpoint, so that checkpointing is tested too.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ _FUNCTIONS = {name: f"np.{name}" for name in ("sin", "cos", "exp", "tanh", "log"
 
 
 def source(program: t.Term) -> str:
-    """The text of `def program(point)`.
+    """Return the text of a Python function `program` for a program of `lam`.
 
     >>> from effgrad.papers.lam import parse
     >>> print(source(parse("\\\\x. let y = x * x in if y < 1.0 then y else sin y")))
@@ -41,7 +41,7 @@ def source(program: t.Term) -> str:
 def compiled(
     program: t.Term, number: Callable[[int, int], object], part: Callable[..., object] = checkpoint
 ) -> Callable[[Object], Object]:
-    """The function that the text defines; `number` makes the literals, `part` is called for `checkpoint`."""
+    """Return the function that `source` writes. `number` makes its literals, and `part` replaces `checkpoint`."""
     scope: dict[str, Object] = {"np": np, "number": number, "checkpoint": part}
     exec(source(program), scope)  # noqa: S102
     function: Callable[[Object], Object] = scope["program"]
@@ -57,13 +57,13 @@ def exact(numerator: int, denominator: int) -> Fraction:
 
 
 class _Distinct:
-    """Gives every binding a name of its own, since a name in Python belongs to a whole function."""
+    """Gives each binding a distinct name, since the scope of a Python variable is a whole function."""
 
     def __init__(self) -> None:
         self.taken: Counter[str] = Counter()
 
     def __call__(self, name: str) -> str:
-        # What begins with an underscore would meet the names that the writer makes.
+        # A name that begins with an underscore could clash with the names that the writer makes.
         base = f"p{name}" if name.startswith("_") else name
         self.taken[base] += 1
         return base if self.taken[base] == 1 else f"{base}_{self.taken[base]}"
@@ -92,7 +92,7 @@ class _Writer:
         self.block(f"def {name}({function.name}):", lambda: self.line(f"return {self.expression(function.body)}"))
 
     def named(self, term: t.Term) -> str:
-        """A term as a name or a literal, so that it may be written twice."""
+        """Return a name or a literal for a term, which may be written twice without being computed twice."""
         text = self.expression(term)
         if text.isidentifier() or isinstance(term, t.Real):
             return text
@@ -101,7 +101,7 @@ class _Writer:
         return name
 
     def expression(self, term: t.Term) -> str:
-        """Write the statements that a term needs before it, and give the expression."""
+        """Write the statements that a term needs, and return an expression for its value."""
         match term:
             case t.Var(name):
                 return name

@@ -1,4 +1,4 @@
-"""Many programs, each differentiated by every means: `verify`, its report, and what is written of a disagreement."""
+"""`verify`, which differentiates many programs by every mean; its report, and the message about a disagreement."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from effgrad.papers.verify.python import source
 
 
 class _Largest(dict[str, float]):
-    """The largest number of each name; the sum of two has the larger ones."""
+    """A map from names to numbers; the sum of two maps has the larger number for each name."""
 
     def __add__(self, other: "_Largest") -> "_Largest":
         return _Largest({name: max(self.get(name, 0.0), other.get(name, 0.0)) for name in self | other})
@@ -36,7 +36,7 @@ class Report(Results):
     seconds: float = 0.0
 
     def lines(self) -> Iterator[str]:
-        """Return a page of Markdown."""
+        """Yield the lines of a page of Markdown."""
         floats = self.programs - self.exact - self.skipped
         yield f"- programs: {self.programs}: {self.exact} over fractions, {floats} over floats, {self.skipped} skipped"
         yield f"- comparisons: {sum(self.compared.values())}"
@@ -59,7 +59,7 @@ class Report(Results):
 
 @dataclass(frozen=True)
 class Failure:
-    """A mean that did not find what the symbolic derivative is."""
+    """A disagreement: a mean whose result differs from the symbolic derivative."""
 
     seed: str
     case: Case
@@ -78,7 +78,7 @@ class Failure:
 
 
 def case_of(seed: str, exact: bool, size: int) -> Case:
-    """The program of a seed, with a point and a direction."""
+    """Return the program of a seed, with a point and a direction."""
     chosen = program(seed, exact, size)
     source_ = random.Random(f"point {seed}")
     point = [Fraction(source_.randint(-16, 16), 8) for _ in range(arity(chosen))]
@@ -90,7 +90,7 @@ def case_of(seed: str, exact: bool, size: int) -> Case:
 
 @deep()
 def examine(seed: str, case: Case, means: dict[str, Mean], report: Report) -> None:
-    """Compare every mean on one program, and add to a report."""
+    """Compare the results of the means on one program with the expected ones, and add the outcomes to a report."""
     report.programs += 1
     wanted = _expected(case)
     if wanted is None:
@@ -118,13 +118,13 @@ def _expected(case: Case) -> Expected | None:
         wanted = expected(case)
     except (Skip, OverflowError, ZeroDivisionError):
         return None
-    # Exact numbers of thousands of digits say no more than those of ten, and take long.
+    # Fractions with thousands of digits test no more than fractions with ten, and take long.
     sizes = [x.denominator for row in wanted.results.values() for x in row if isinstance(x, Fraction)]
     return None if any(math.log2(size) > 4096 for size in sizes) else wanted
 
 
 def shrunk(failure: Failure, means: dict[str, Mean]) -> Failure:
-    """The same disagreement on a program that is as small as can be found."""
+    """Return a failure of the same mean on a program that is as small as can be found."""
     found = failure
 
     def fails(candidate: Term) -> bool:
@@ -148,19 +148,20 @@ def _chunk(first: int, last: int, seed: int, size: int) -> Report:
 
 
 def means_for(case: Case) -> dict[str, Mean]:
-    """All the means that there are for a program: the public functions make arrays, which are not for fractions."""
+    """The means that can run a program: those of `PUBLIC` make arrays or floats, so they cannot run over fractions."""
     return MEANS if case.exact else MEANS | PUBLIC
 
 
 def verify(programs: int, seed: int = 0, jobs: int = 1, size: int = 12,
            progress: Callable[[Report], None] = lambda report: None) -> Report:  # fmt: skip
-    """Examine so many programs, half of them over fractions, half over floats, and stop at the first disagreement.
+    """Examine programs, half of them over fractions, half over floats, and stop soon after a disagreement.
 
     Arguments:
-        seed: makes the programs; program i of a seed is always the same.
-        jobs: processes to share the work.
-        size: of the programs.
-        progress: is called with the report so far, after every few programs.
+        programs: the number of programs.
+        seed: generates the programs; program i of a seed is always the same.
+        jobs: the number of processes that share the work.
+        size: the size of the programs.
+        progress: is called with the report so far, after each chunk of programs.
 
     >>> report = verify(10)
     >>> report.programs, report.failures
