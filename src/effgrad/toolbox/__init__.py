@@ -1,1 +1,1 @@
-"""Derivatives at work: rules, solvers, equations, randomness; batches, sparse Jacobians, optimisation."""
+"""Tools on top of the modes: rules, solvers, equations, random numbers, batches, sparse Jacobians, optimisation."""

@@ -1,4 +1,4 @@
-"""Batches of a program (`vmap`), and the linear map that a program is near a point (`linearize`)."""
+"""Batches of a program (`vmap`), and its derivative at a point as a linear map (`linearize`)."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from effgrad.trees import DISCRETE, Structure, flatten
 from effgrad.vocabulary import Value
 
 P = ParamSpec("P")
-# An axis, None for an argument that all members share, or containers of them.
+# An axis, None for an argument that all members share, or a container of these.
 Axes = Any
 
 
@@ -30,27 +30,29 @@ Axes = Any
 def vmap(
     f: Callable[P, Value], in_axes: Axes = 0, out_axes: Axes = 0, *, axis_size: int | None = None
 ) -> Callable[P, Value]:
-    """A function that applies `f` to every member of a batch, in one run.
+    """Return a function that applies `f` to every member of a batch, in one run.
 
     The program of `f` is written for one member. It runs once, on values that have the shape of one member and stand
-    for all; each operation is carried out for the whole batch. Batches nest, inside and under derivatives and compiled
-    programs: `vmap(grad(loss), in_axes=(None, 0))` gives a gradient for each sample.
+    for all members; each operation is carried out for the whole batch. Batches nest, and combine with derivatives and
+    compiled programs in any order. For example, `vmap(grad(loss), in_axes=(None, 0))` computes a gradient per sample.
 
     Arguments:
         f: a function of pytrees of numbers and arrays, in plain NumPy.
-        in_axes: the axis of each argument that counts the members; None for one that all members share. A number (or
-            None) for all arguments, or a sequence with one for each, which may be a pytree in the argument's structure.
-        out_axes: the axis of each result that counts the members, likewise; None for one that all members share.
-        axis_size: the number of members; needed only where `in_axes` names no axis at all.
+        in_axes: the axis of each argument that counts the members; None for an argument that all members share. Give
+            one number (or None) for all arguments, or a sequence with an item for each. An item may be a pytree in the
+            argument's structure.
+        out_axes: the axis of each result that counts the members, in the same form; None for a result that all members
+            share.
+        axis_size: the number of members; needed only if `in_axes` names no axis at all.
 
     Keyword arguments are batched along their axis 0.
 
     Returns:
-        A function of the same arguments; each of its results has one more axis, in the place that `out_axes` says.
+        A function of the same arguments; each of its results has one more axis, at the position in `out_axes`.
 
     Raises:
-        NotBatched: the arguments have different numbers of members, or lack the axis; or the program asks in an `if`,
-            an index or a count what differs among the members, or makes arrays whose shapes differ.
+        NotBatched: the arguments have different numbers of members, or lack the axis. Or the program uses a value that
+            differs among the members in an `if`, an index or a count, or makes arrays whose shapes would differ.
 
     The names and the order of the arguments are those of `jax.vmap`.
 
@@ -92,7 +94,7 @@ def _checked(leaf: Value) -> Value:
 
 
 def _argument_axes(in_axes: Axes, args: Sequence[Value], kwargs: dict[str, Value]) -> list[int | None]:
-    """The axis of each leaf of the arguments that counts the members."""
+    """Return the axis of each leaf of the arguments that counts the members."""
     if in_axes is None or isinstance(in_axes, int):
         in_axes = (in_axes,) * len(args)
     if not isinstance(in_axes, tuple | list) or len(in_axes) != len(args):
@@ -110,7 +112,7 @@ def _argument_axes(in_axes: Axes, args: Sequence[Value], kwargs: dict[str, Value
 
 
 def _prefix(axes: Axes, tree: Value, name: str) -> list[int | None]:
-    """The axis of each leaf of a pytree, from axes for it or for its parts."""
+    """Return the axis of each leaf of a pytree, from axes given for the whole pytree or for its parts."""
     leaves, structure = flatten(tree)
     if axes is None or isinstance(axes, int | np.integer):
         return [axes if axes is None else operator.index(axes)] * len(leaves)
@@ -119,7 +121,7 @@ def _prefix(axes: Axes, tree: Value, name: str) -> list[int | None]:
         spread = optree.broadcast_prefix(axes, like, none_is_leaf=True)
     except (ValueError, TypeError) as error:
         raise NotBatched(f"{name} is {axes!r}, whose structure does not fit: {error}") from None
-    # An integer or a string in a container is part of the structure, and no leaf.
+    # An integer or a string in a container is part of the structure and not a leaf.
     parts = zip(spread, optree.tree_leaves(like, none_is_leaf=True), strict=True)
     return [axis for axis, part in parts if part is _LEAF]
 
@@ -128,7 +130,7 @@ _LEAF = object()
 
 
 def _count(leaves: Sequence[Value], axes: Sequence[int | None], size: int | None) -> int:
-    """The number of members, which all arguments have to agree on."""
+    """Return the number of members, which must be the same for all arguments."""
     counts: dict[int, str] = {} if size is None else {operator.index(size): "axis_size"}
     for place, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
@@ -149,7 +151,7 @@ def _count(leaves: Sequence[Value], axes: Sequence[int | None], size: int | None
 
 
 def _axis_first(leaf: Value, axis: int) -> Value:
-    """An argument as the batch keeps it: nobody's later write can reach it, and members are contiguous."""
+    """Return an argument with the batch axis first: a contiguous copy, unless it is traced, safe from later writes."""
     leaf = constant(leaf)
     moved = np.moveaxis(leaf, axis, 0)
     return moved if isinstance(moved, Tracer) else np.ascontiguousarray(moved)
@@ -173,8 +175,8 @@ def _result(batch: Batch, output: Value, axis: int | None) -> Value:
 class LinearMap:
     """The derivative of a function at a point, as a linear map that is applied without running the function again.
 
-    `linear(*tangents)` is the change of the result along tangents of the arguments; `linear.transpose(cotangent)` is a
-    tuple of cotangents of the arguments.
+    `linear(*tangents)` returns the tangent of the result for tangents of the arguments. `linear.transpose(cotangent)`
+    returns a tuple of cotangents of the arguments for a cotangent of the result.
     """
 
     def __init__(self, push: Callable[..., Value], transpose: Callable[[Value], tuple[Value, ...]]) -> None:
@@ -186,14 +188,15 @@ class LinearMap:
 
 @of_function
 def linearize(f: Callable[..., Value], *primals: Value) -> tuple[Value, LinearMap]:
-    """The value of `f` at `primals`, and its derivative there as a linear map.
+    """Return the value of `f` at `primals`, and its derivative there as a linear map.
 
-    `f` runs once; the map may be applied any number of times, forward along tangents and, by its `transpose`, back from
-    cotangents. It keeps what the reverse pass of `f` keeps. The name and the order of the arguments are JAX's.
+    `f` runs once. The map may be applied any number of times, forward along tangents and, by its `transpose`, back from
+    cotangents. It keeps the record of a reverse pass of `f` in memory. The name and the order of the arguments are
+    JAX's.
 
     Arguments:
         f: a function of pytrees of floats and arrays.
-        primals: where; the map takes as many tangents, pytrees of the same structure and shapes.
+        primals: the arguments of `f`. The map takes a tangent for each of them, of the same structure and shapes.
 
     Returns:
         A pair of the value of `f` and a `LinearMap`: called with a tangent for each primal it returns that of the
@@ -207,7 +210,7 @@ def linearize(f: Callable[..., Value], *primals: Value) -> tuple[Value, LinearMa
     (8.0, 12.0, (12.0,))
     """
     value, pullback = vjp(f, *primals)
-    # The pullback is linear, so its own pullback, taken anywhere, is the map forward.
+    # The pullback is linear, so the pullback of the pullback, taken at any point, is the map forward.
     leaves, tree = flatten(value)
     zeros = [
         np.zeros(np.shape(inner), np.result_type(inner, 0.0))[()] if hasattr(inner, "dtype") else 0.0

@@ -1,8 +1,8 @@
-"""Colourings of the pattern of a sparse matrix, so that it can be computed from few of its products.
+"""Colourings of the pattern of a sparse matrix, by which the matrix is computed from few products with vectors.
 
 Columns without a common row may share a product (distance-2 colouring, which SciPy has). A symmetric matrix needs
-fewer: by a *star* colouring each element can be read off one of two products, by an *acyclic* one it follows by
-substitution.
+fewer products. With a *star* colouring each element can be read off one of two products, and with an *acyclic* one it
+follows by substitution.
 Gebremedhin, Manne and Pothen 2005, What color is your Jacobian?, SIAM Review 47; Gebremedhin, Tarafdar, Manne and
 Pothen 2007, New acyclic and star coloring algorithms, SIAM Journal on Scientific Computing 29.
 """
@@ -18,7 +18,7 @@ Colours: TypeAlias = Any  # an array of integers from 0
 
 
 def distance2(pattern: Pattern) -> Colours:
-    """A colour for each column; columns with one colour have no common row. The fullest columns choose first.
+    """Return a colour for each column, so that columns of one colour have no common row. The fullest choose first.
 
     >>> from scipy.sparse import diags_array
     >>> distance2(diags_array([1.0, 1.0], offsets=[0, 1], shape=(4, 4)))
@@ -34,7 +34,7 @@ def distance2(pattern: Pattern) -> Colours:
 
 
 def star(pattern: Pattern) -> Colours:
-    """A colour for each column of a symmetric pattern: every path of four columns has at least three colours."""
+    """Colour the columns of a symmetric pattern so that every path of four columns has at least three colours."""
     neighbours = _neighbours(pattern)
     colours = [-1] * len(neighbours)
     for vertex in _largest_first(neighbours):
@@ -53,7 +53,7 @@ def star(pattern: Pattern) -> Colours:
 
 
 def acyclic(pattern: Pattern) -> Colours:
-    """A colour for each column of a symmetric pattern: every cycle has at least three colours."""
+    """Colour the columns of a symmetric pattern so that every cycle has at least three colours."""
     neighbours = _neighbours(pattern)
     colours = [-1] * len(neighbours)
     trees: dict[tuple[int, int], tuple[int, int]] = {}
@@ -71,7 +71,7 @@ def acyclic(pattern: Pattern) -> Colours:
         reached: dict[tuple[int, int], int] = {}
         for w in near:
             for x in neighbours[w]:
-                # Two neighbours in one tree of two colours would be joined to a cycle.
+                # If two neighbours are in one two-coloured tree, the vertex would close a cycle with this colour.
                 if x != vertex and colours[x] >= 0 and reached.setdefault(tree(w, x), w) != w:
                     forbidden.add(colours[x])
         colour = colours[vertex] = _first_free(forbidden)
@@ -104,13 +104,13 @@ def _first_free(forbidden: set[int]) -> int:
 
 
 def read_columns(pattern: Pattern, colours: Colours, products: Value) -> Value:
-    """The elements of a matrix (in the order of `pattern`, csr) from its products with the colours' columns."""
+    """Return the elements of a matrix, in the order of `pattern` (csr), from its products with the colours' seeds."""
     rows, columns = pattern.tocoo().coords
     return products[colours[columns], rows]
 
 
 def read_star(pattern: Pattern, colours: Colours, products: Value) -> Value:
-    """The elements of a symmetric matrix from its products with the columns of a star colouring."""
+    """Return the elements of a symmetric matrix from its products with the seeds of a star colouring."""
     rows, columns = (np.asarray(c, int) for c in pattern.tocoo().coords)
     keys = rows * (colours.max(initial=0) + 1) + colours[columns]
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -119,10 +119,10 @@ def read_star(pattern: Pattern, colours: Colours, products: Value) -> Value:
 
 
 def read_acyclic(pattern: Pattern, colours: Colours, products: Value) -> Array:
-    """The elements of a symmetric matrix from its products with the columns of an acyclic colouring.
+    """Return the elements of a symmetric matrix from its products with the seeds of an acyclic colouring.
 
-    The sum of the elements of a row in columns of one colour is known. Where one element is left of it, that is known,
-    and goes out of the sum of its mirror image.
+    A product gives, for each row, the sum of the elements in columns of one colour. When only one element is left in a
+    sum, that element is known, and is subtracted from the sum that has its mirror image.
     """
     rows, columns = (np.asarray(c, int).tolist() for c in pattern.tocoo().coords)
     sums: dict[tuple[int, int], float] = {}

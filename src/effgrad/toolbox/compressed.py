@@ -1,8 +1,8 @@
-"""Sparse Jacobians and Hessians: the pattern is found, coloured, and the matrix computed from few products.
+"""Sparse Jacobians and Hessians: their pattern is found and coloured, and they are computed from few products.
 
-`jacobian(f, sparse=True)` runs `f` once to learn which inputs each output depends on, colours the columns (or the
-rows) of that pattern, and then needs one run of `f` for all products at once, whatever the size. Each result is tested
-on a product with a random vector, so a pattern that has changed is noticed and found anew.
+`jacobian(f, sparse=True)` runs `f` once to learn which inputs each output depends on, and colours the columns (or the
+rows) of that pattern. Then it needs one run of `f` for all products at once, whatever the size. Each result is tested
+on a product with a random vector, so that a change of the pattern is noticed and the pattern is found again.
 Curtis, Powell and Reid 1974; Griewank and Walther 2008, chapter 8.
 """
 
@@ -37,28 +37,29 @@ def jacobian(
     f: Callable[P, Value], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
     compiled: bool = False,
 ) -> Callable[P, Value]:  # fmt: skip
-    """The Jacobian of a function of pytrees: for each output leaf and input leaf, of output shape + input shape.
+    """Return a function that computes the Jacobian: for each output leaf and input leaf, of output shape + input shape.
 
     Arguments:
         f: a function of pytrees of floats and NumPy arrays, in plain NumPy.
-        argnums: the argument to differentiate, or a sequence of several (a tuple of them in each place; not if sparse).
-        mode: "forward" (a run for every 32 input elements), "reverse" (a pass back for every 32 output elements), or
-            None: the cheaper of the two by the number of elements, or by that of colours.
-        sparse: return a SciPy `csr_array` of shape (m, n), m and n the numbers of output and input elements (of
-            pytrees, one leaf after another). The pattern is found by a run of `f`, and the matrix needs as many
-            products as the pattern needs colours, all in one run: three for a tridiagonal Jacobian of any size.
+        argnums: the argument to differentiate, or a sequence of several, which yields a tuple of Jacobians in place of
+            each one (not if sparse).
+        mode: "forward" (a run for every 32 input elements), "reverse" (a reverse pass for every 32 output elements), or
+            None for the cheaper of the two, by the number of elements or of colours.
+        sparse: return a SciPy `csr_array` of shape (m, n), for m output elements and n input elements (of pytrees, one
+            leaf after another). The pattern is found by a run of `f`. The matrix needs as many products as the pattern
+            needs colours, all in one run: three for a tridiagonal Jacobian of any size.
         compiled: with `sparse`, compute the products by a compiled program.
 
     Returns:
         A function of the same arguments. If not sparse, its result has the structure of the output, with the structure
-        of the differentiated argument in place of each leaf; with respect to a complex argument the function has to be
+        of the differentiated argument in place of each leaf. With respect to a complex argument `f` must be
         holomorphic. If sparse, it is a `SparseJacobian`.
 
     Raises:
         NotDifferentiable: an input is not of floating point, or, if sparse, an operation makes the Jacobian dense.
         ValueError: the mode is unknown.
 
-    Sparse: Gebremedhin, Manne and Pothen, What color is your Jacobian? (2005).
+    For sparse Jacobians: Gebremedhin, Manne and Pothen, What color is your Jacobian? (2005).
 
     >>> jacobian(lambda x: x * x)(np.array([1.0, 2.0]))
     array([[2., 0.],
@@ -81,25 +82,25 @@ def hessian(
     f: Callable[P, Value], argnums: int | Sequence[int] = 0, mode: str | None = None, sparse: bool = False,
     compiled: bool = False,
 ) -> Callable[P, Value]:  # fmt: skip
-    """The Hessian of a scalar function.
+    """Return a function that computes the Hessian of a scalar function.
 
     Arguments:
         f: a function that returns one real number.
         argnums: as for `grad`.
         mode: None for forward over reverse, a run for every 32 input elements, in the structure of
-            `jacobian(grad(f))`; "hessian" for one reverse pass that pushes edges, which needs one array (or number) as
-            its input and pays where the Hessian is sparse; "star" or "acyclic" for a sparse Hessian from few products
-            with vectors, by a colouring of its pattern.
-        sparse: return a SciPy sparse array of shape (n, n), n the size of the input; implies mode "hessian" if none is
+            `jacobian(grad(f))`. "hessian" for one reverse pass by edge pushing, which needs one array (or number) as
+            its input and pays if the Hessian is sparse. "star" or "acyclic" for a sparse Hessian from few products with
+            vectors, by a colouring of its pattern.
+        sparse: return a SciPy sparse array of shape (n, n), for an input of size n; implies mode "hessian" if none is
             given.
         compiled: with "star" and "acyclic", compute the products by a compiled program.
 
     Returns:
-        A function of the same arguments that returns the matrix: with respect to an array of shape s, of shape s + s;
-        of pytrees, for each pair of leaves.
+        A function of the same arguments that returns the matrix. With respect to an array of shape s it has the shape
+        s + s; with respect to a pytree there is a matrix for each pair of leaves.
 
     Raises:
-        NotDifferentiable: as for `grad`, or the mode does not take such an input.
+        NotDifferentiable: as for `grad`, or the mode does not support such an input.
         ValueError: the mode is unknown.
 
     Sigal 2024, section 5.1; Gower and Mello 2012; Gebremedhin, Tarafdar, Manne and Pothen 2007.
@@ -127,23 +128,26 @@ def _one(argnums: int | Sequence[int]) -> int:
     return int(argnums)
 
 
-# How the columns of a symmetric matrix are coloured, and how its elements are read off the products.
+# For each mode: how the columns of a symmetric matrix are coloured, and how its elements are read off the products.
 SYMMETRIC = {
     "star": (colouring.star, colouring.read_star),
     "acyclic": (colouring.acyclic, colouring.read_acyclic),
 }
-# A pass back costs about as much as this many tangents.
+# A reverse pass costs about as much as this many tangents.
 PASS_BACK = 2.0
 
 
 class Plan:
-    """A pattern, its colouring, and how the elements are read off the products."""
+    """How to compute a matrix of a known pattern: its colouring, and how elements are read off the products.
+
+    With `backward`, the products are cotangents, and the rows are coloured.
+    """
 
     def __init__(self, pattern: Value, mode: str | None) -> None:
         self.pattern, self.backward = pattern, False
         if mode in SYMMETRIC:
             colour, self._read = SYMMETRIC[mode]
-            # An element may be known to be zero on one side of the diagonal only.
+            # The pattern may be asymmetric, since an element may be known to be zero on one side of the diagonal only.
             self.pattern = ((pattern + pattern.T) != 0).tocsr()
             self.colours = colour(self.pattern)
         else:
@@ -157,14 +161,14 @@ class Plan:
         self.bounds = np.abs(self.seeds[-1])
 
     def _rows(self, columns: Value) -> Value:
-        """The colours of the rows, unless they cannot be fewer: the fullest column needs as many."""
+        """Return the colours of the rows; None if they cannot be cheaper, since the fullest column needs too many."""
         least = np.diff(self.pattern.tocsc().indptr).max(initial=0)
         if columns is not None and PASS_BACK * least >= _count(columns):
             return None
         return colouring.distance2(self.pattern.T)
 
     def _seeds(self) -> Value:
-        """A direction for each colour, and below them a random one for the test."""
+        """Return a direction for each colour, and after them a random direction for the test."""
         size = len(self.colours)
         seeds = np.zeros((self.products + 1, size))
         seeds[self.colours, np.arange(size)] = 1.0
@@ -172,7 +176,7 @@ class Plan:
         return seeds
 
     def matrix(self, products: Value) -> Value:
-        """The matrix, or None if the product with the random direction is not the one that was computed."""
+        """Return the matrix, or None if its product with the random direction differs from the computed one."""
         data = self._read(self.upright, self.colours, products[:-1])
         result = self._like(data)
         bound = self._like(np.abs(data)) @ self.bounds + np.abs(products[-1])
@@ -193,8 +197,8 @@ def _count(colours: Value) -> int:
 class SparseJacobian(Transformed[..., Value]):
     """A function that returns the Jacobian of `f` as a SciPy `csr_array`; see `jacobian`.
 
-    `pattern` and `products` are those of the latest call: the places of its elements, as a sparse array of truth
-    values, and the number of products (colours) that one evaluation needs.
+    `pattern` and `products` describe the latest call: the positions of the elements, as a sparse array of truth values,
+    and the number of products (colours) that one evaluation needs.
     """
 
     def __init__(self, f: Function, argnums: int, mode: str | None, compiled: bool) -> None:
@@ -214,7 +218,7 @@ class SparseJacobian(Transformed[..., Value]):
 
     @property
     def pattern(self) -> Value:
-        """The places of the elements of the latest Jacobian."""
+        """The positions of the elements of the latest Jacobian, as a sparse array of truth values."""
         return self._known().pattern.copy()
 
     @property
@@ -251,7 +255,7 @@ class SparseJacobian(Transformed[..., Value]):
         return plan.matrix(self._run["backward" if plan.backward else "forward"](plan.seeds, args, kwargs))
 
     def _of_vector(self, args: tuple[Value, ...], kwargs: dict[str, Value]) -> tuple[Function, Value, Structure]:
-        """`f` as a function of one vector that returns one."""
+        """Return `f` as a function from a vector to a vector, with the argument's vector and its structure."""
         if not -len(args) <= self.argnums < len(args):
             raise ValueError(f"argnums is {self.argnums}, but the function was called with {len(args)} arguments")
         given = list(args)
@@ -278,7 +282,7 @@ class SparseJacobian(Transformed[..., Value]):
         return vmap(lambda t: gradient.vjp(g, x)[1](t)[0])(seeds)
 
     def find_pattern(self, *args: Value, **kwargs: Value) -> Value:
-        """The places at which the Jacobian may be other than zero, by one run of the function on index sets."""
+        """Find the positions at which the Jacobian may be nonzero, by one run of the function on index sets."""
         g, x, _ = self._of_vector(args, kwargs)
         if np.result_type(x).kind != "f":
             raise NotDifferentiable(f"a sparse Jacobian is one of real numbers; the input is of {np.result_type(x)}")
@@ -294,7 +298,7 @@ class SparseJacobian(Transformed[..., Value]):
 
 
 def raveled(leaves: Sequence[Value]) -> Value:
-    """The elements of all leaves, one after another."""
+    """Return one vector with the elements of all leaves, one leaf after another."""
     if not leaves:
         raise NotDifferentiable("there are no numbers to differentiate: the argument or the output has no leaves")
     if len(leaves) == 1:
