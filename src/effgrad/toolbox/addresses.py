@@ -1,7 +1,7 @@
-"""Functions of machine code, by their addresses: what compiled programs call without Python.
+"""Machine code functions, known by their addresses, which compiled programs call without Python.
 
-SciPy's `LowLevelCallable` reads the functions of ctypes, cffi and Cython; here are their types, and the symbol that
-machine code knows them by.
+SciPy's `LowLevelCallable` reads the functions of ctypes, cffi and Cython. This module finds their types, and registers
+a symbol by which machine code calls them.
 """
 
 import ctypes
@@ -14,15 +14,15 @@ from scipy import LowLevelCallable
 
 from effgrad.vocabulary import Value
 
-# Types of C as those of LLVM, where a `long` has the size of a pointer.
+# The LLVM types of C types. The size of a `long` depends on the platform.
 _LONG = "i64" if ctypes.sizeof(ctypes.c_long) == 8 else "i32"
 KINDS = {
     "double": "double", "float": "float", "int": "i32", "long": _LONG, "longlong": "i64", "long long": "i64",
     "int32_t": "i32", "int64_t": "i64",
 }  # fmt: skip
-# The last argument of a Cython function that has one; 0 is what Python passes.
+# The end of the last argument's type, in a Cython function that has such an argument. Python passes 0 for it.
 _SKIPPED = "__pyx_skip_dispatch"
-# Prototypes of their own: those of `ctypes.pythonapi` are everybody's.
+# Separate prototypes, because the functions of `ctypes.pythonapi` are shared with all other users of ctypes.
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
 _address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
@@ -30,23 +30,23 @@ _address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 _data_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(("PyCapsule_GetContext", ctypes.pythonapi))
 _numbers = itertools.count()
 
-# ctypes' mark of a function that is called with Python's lock.
+# ctypes' flag of a function that is called with Python's lock.
 _NEEDS_PYTHON = 0x4
 
 
 class Native:
-    """A function of numbers in machine code: its address, and the types of its arguments and of its result."""
+    """A function of numbers in machine code: its address, and the LLVM types of its arguments and of its result."""
 
     def __init__(self, name: str, given: Value, address: int, result: str, arguments: Sequence[str]) -> None:
-        # The object that the address is from lives as long as this one.
+        # `given` keeps the object alive that the address belongs to.
         self.name, self.given, self.address = name, given, address
         self.result, self.arguments = result, tuple(arguments)
-        # What follows the arguments in each call, as LLVM has it.
+        # Further arguments that every call passes after the numbers, in LLVM's syntax.
         self.last: tuple[str, ...] = ()
 
     @functools.cached_property
     def symbol(self) -> str:
-        """The name by which machine code calls the function. It is not that of a function of the C library."""
+        """The name by which machine code calls the function. It cannot clash with a function of the C library."""
         import llvmlite.binding
 
         symbol = f"effgrad_rule_{next(_numbers)}_{re.sub(r'[^A-Za-z0-9]', '_', self.name)}"
@@ -56,11 +56,11 @@ class Native:
 
 
 def native(given: Value, name: str) -> Native:
-    """The function of machine code that an object of ctypes, cffi, Numba or SciPy stands for.
+    """Return the machine code function of an object of ctypes, cffi, Numba or SciPy.
 
-    Raises ValueError for one that is none, or whose arguments or result are not numbers.
+    Raise ValueError for any other object, and for a function whose arguments or result are not numbers.
     """
-    function = getattr(given, "ctypes", given)  # of Numba's cfunc
+    function = getattr(given, "ctypes", given)  # Numba's cfunc has the attribute `ctypes`
     if getattr(function, "argtypes", ()) is None:
         raise ValueError(f"{name} is a function of ctypes whose types are unknown: set its argtypes and its restype")
     if getattr(function, "_flags_", 0) & _NEEDS_PYTHON:
@@ -87,7 +87,7 @@ def native(given: Value, name: str) -> Native:
 
 
 def _parsed(signature: str, name: str) -> tuple[str, list[str]]:
-    """The types of a signature in C: of the result, and of the arguments."""
+    """Parse a signature in C, and return the type of the result and the types of the arguments."""
     found = re.fullmatch(r"\s*(.*?)\s*\((.*)\)\s*", signature)
     if found is None:
         raise ValueError(f"{name} has the signature {signature!r}, which is not one of C")

@@ -1,7 +1,7 @@
-"""A black box: a function of pytrees that effgrad cannot look into, by its jvp, its vjp or both, as a primitive.
+"""Black boxes: functions of pytrees that effgrad cannot look into, as primitives with a jvp, a vjp or both.
 
-Both are linear in the tangents or cotangents, so one that is missing is the transpose of the other, which reverse mode
-finds. What a rule returns is compared with what it has to be, so that errors are in the words of who wrote it.
+Both rules are linear in the tangents or cotangents. So if one is missing, it is the transpose of the other, which
+reverse mode finds. The results of a rule are checked, so that errors are about the rule in the user's own terms.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,10 @@ def is_number(leaf: Value) -> bool:
 
 
 class Call:
-    """One call of a black box: the structure of its arguments, and, once it has run, of its result."""
+    """One call of a black box: the structure of its arguments, and after its run also the structure of its result.
+
+    `moving` are the positions of the floating-point leaves among the arguments' leaves.
+    """
 
     def __init__(self, args: tuple[Value, ...]) -> None:
         self.leaves, self.tree = flatten(args)
@@ -42,7 +45,7 @@ class Call:
         self.shapes: list[tuple[int, ...]] = []
 
     def arguments(self, leaves: Sequence[Value]) -> tuple[Value, ...]:
-        """The arguments, with these in the place of their leaves of floating point."""
+        """Return the arguments with `leaves` in place of their floating-point leaves."""
         full = list(self.leaves)
         for place, leaf in zip(self.moving, leaves, strict=True):
             full[place] = leaf
@@ -50,7 +53,7 @@ class Call:
         return arguments
 
     def tangents(self, tangents: Sequence[Value], leaves: Sequence[Value]) -> tuple[Value, ...]:
-        """Tangents in the structure of the arguments; None for an argument that has none."""
+        """Return tangents in the structure of the arguments; None for an argument without floating-point leaves."""
         full: list[Value] = [None] * len(self.leaves)
         for place, tangent, leaf in zip(self.moving, tangents, leaves, strict=True):
             full[place] = zeros_of(leaf) if tangent is None else tangent
@@ -62,7 +65,7 @@ class Call:
         return tuple(parts)
 
     def packed(self, result: Value) -> Value:
-        """A result as one array: itself if it is a number or an array, else the vector of all elements."""
+        """Return a result as one array: itself if it is a number or an array, else the vector of all its elements."""
         leaves, tree = flatten(result)
         if not leaves or not all(map(is_number, leaves)):
             raise NotDifferentiable(f"a function with a rule of its own, or its jvp, returned {result!r}: not numbers")
@@ -71,7 +74,7 @@ class Call:
         return leaves[0] if len(leaves) == 1 and result is leaves[0] else joined(leaves)
 
     def unpacked(self, packed: Value) -> Value:
-        """A result from its one array."""
+        """Return the result that `packed` turned into one array."""
         assert self.result is not None
         if len(self.shapes) == 1 and shape_of(packed) == self.shapes[0]:
             return self.result.unflatten([packed])
@@ -81,7 +84,7 @@ class Call:
 
 
 class BlackBox(Primitive):
-    """One call of a function of pytrees with a jvp, a vjp or both, as a primitive of its leaves of floating point."""
+    """One call of a function of pytrees with a jvp, a vjp or both, as a primitive of its floating-point leaves."""
 
     __slots__ = ("call", "jvp", "title", "vjp")
 
@@ -113,12 +116,12 @@ class BlackBox(Primitive):
     ) -> list[Value]:
         call = self.call
         g, y, arguments = call.unpacked(cotangents.dense(cotangent)), call.unpacked(result), call.arguments(args)
-        g = _conjugated(g)  # both forms give the adjoint, and a primitive's rule is the transpose
+        g = _conjugated(g)  # both forms compute the adjoint, but a primitive's rule is the transpose
         parts = self._cotangents(g, y, arguments) if self.vjp is not None else self._transposed(g, y, args, arguments)
         return [conj(parts[index]) for index in wanted]
 
     def _transposed(self, g: Value, y: Value, args: list[Value], arguments: tuple[Value, ...]) -> list[Value]:
-        """The cotangents of the leaves of floating point, by the transpose of the jvp."""
+        """Return the cotangents of the floating-point leaves, by the transpose of the jvp."""
         jvp: Function = self.jvp  # type: ignore[assignment]
 
         def moved(*tangents: Value) -> Value:
@@ -132,7 +135,7 @@ class BlackBox(Primitive):
         return parts
 
     def _check_linear(self, moved: Function, parts: list[Value], g: Value) -> None:
-        """Compare the transpose with the jvp along a direction: that of what is not linear is another function."""
+        """Check the transpose against the jvp along a random direction; they disagree if the jvp is not linear."""
         rng = np.random.default_rng(0)
         directions = [np.asarray(rng.normal(size=np.shape(part)), np.result_type(part))[()] for part in parts]
         change = moved(*directions)
@@ -151,7 +154,7 @@ class BlackBox(Primitive):
             )
 
     def _cotangents(self, g: Value, y: Value, arguments: tuple[Value, ...]) -> list[Value]:
-        """The cotangents of the leaves of floating point, by the vjp."""
+        """Return the cotangents of the floating-point leaves, by the vjp."""
         assert self.vjp is not None
         given = self.vjp(g, y, *arguments)
         if not isinstance(given, tuple | list) or len(given) != len(arguments):
@@ -196,7 +199,7 @@ class BlackBox(Primitive):
 
 
 def _described(tree: Value, shapes: list[tuple[int, ...]]) -> str:
-    """A number or an array, or what holds some, in words."""
+    """Describe a number, an array or a pytree of arrays in words."""
     leaves = flatten(tree)[0]
     if len(leaves) == 1 and tree is leaves[0]:
         return f"an array of shape {shapes[0]}" if shapes[0] else "a number"

@@ -1,12 +1,13 @@
 """Rules of the user's own: a function that effgrad cannot look into becomes a primitive.
 
-A rule is stated in one of the forms that every primitive has (`effgrad.primitives.primitive`): partials of an
-elementwise function, transposes of a linear one, or a jvp and a vjp of any other. One of the last two is enough if it
-is written with NumPy: both are linear in the tangent or cotangent, so the other is its transpose, found by reverse
-mode. Frostig, Johnson, Maclaurin, Paszke and Radul, Decomposing reverse-mode automatic differentiation (2021).
+A rule has one of the forms that every primitive has (`effgrad.primitives.primitive`): partials of an elementwise
+function, transposes of a linear function, or a jvp and a vjp of any other function. One of the last two is enough if it
+is written with NumPy. Both are linear in the tangent or cotangent, so the missing one is the transpose of the other,
+which reverse mode finds. Frostig, Johnson, Maclaurin, Paszke and Radul, Decomposing reverse-mode automatic
+differentiation (2021).
 
 The names are the field's: JAX's custom_jvp and custom_vjp, ChainRules' rules, and partials as in Griewank and Walther.
-A rule is given the result y beside the arguments, as autograd's are, because many derivatives are cheap from it.
+A rule receives the result y beside the arguments, as in autograd, because many derivatives are cheap to compute from y.
 """
 
 import ctypes
@@ -42,26 +43,27 @@ def rule(
     """Give a function a derivative rule: a decorator for code that effgrad cannot differentiate.
 
     The function may call a C library (ctypes, cffi), read a table or ask a device. It is only ever called with plain
-    numbers and arrays. One form of rule is given:
+    numbers and arrays. Give exactly one form of rule:
 
     Arguments:
-        partials: for an elementwise function, of arrays that broadcast or of numbers only: for each argument a function
-            `(y, *args)` that returns the partial derivative, of the shape of y; None for an argument without
-            derivative. For a function of one argument, the function itself. A function of ctypes is taken as it is.
-        transposes: for a function that is linear in each argument: for each a function `(g, *args)` from a cotangent
-            of the result to that of the argument.
+        partials: for an elementwise function, of arrays that broadcast or of numbers only: a sequence with one function
+            `(y, *args)` for each argument, which returns the partial derivative, of the shape of y; None for an
+            argument without derivative. For a function of one argument, give its partial alone. A decorated ctypes
+            function needs no `native`.
+        transposes: for a function that is linear in each argument: for each argument a function `(g, *args)` from a
+            cotangent of the result to the cotangent of the argument.
         jvp: a function `(tangents, y, *args)` that returns the tangent of the result. `tangents` has a tangent for
             each argument: zeros if it does not move, None if it holds no floating-point number.
-        vjp: a function `(g, y, *args)` that returns a tuple of one cotangent, or None, for each argument. Of complex
-            numbers it is the adjoint, as what `effgrad.vjp` returns.
+        vjp: a function `(g, y, *args)` that returns a tuple of one cotangent, or None, for each argument. For complex
+            numbers it is the adjoint, like the results of `effgrad.vjp`.
         native: with `partials`, the same function of numbers in machine code, which compiled programs call without
-            Python: a function of ctypes or cffi, Numba's cfunc, or a `scipy.LowLevelCallable`; of doubles, floats and
-            integers, and maybe of user data. It may be called in several threads at once.
+            Python: a function of ctypes or cffi, Numba's cfunc, or a `scipy.LowLevelCallable`. Its arguments are
+            doubles, floats and integers, and possibly user data. Several threads may call it at once.
 
     With `jvp` and `vjp`, arguments and result may be pytrees; tangents and cotangents have their structure. If one of
     the two is missing it is derived from the other by transposition, which needs that one to be written with NumPy.
-    Derivatives of second order differentiate the rule itself, so what it calls has to be NumPy too, or to have a rule
-    of its own. `check_grad` compares any of this with differences.
+    Derivatives of second order differentiate the rule itself, so every function that it calls must be NumPy's or have a
+    rule too. `check_grad` compares any rule with finite differences.
 
     Returns:
         A decorator. The decorated function takes its arguments by position inside derivatives, in every mode, to every
@@ -69,9 +71,9 @@ def rule(
 
     Raises:
         ValueError: no form of rule is given, or several; `native` is not a function of numbers.
-        NoRule: what is asked for cannot be derived; the error names the missing form.
-        NotDifferentiable: the rule returns another structure, shape or type than it has to, or a jvp that is
-            transposed is not linear in the tangents.
+        NoRule: the requested derivative cannot be derived from the rule; the error names the missing form.
+        NotDifferentiable: the rule returns a wrong structure, shape or type, or a jvp that is transposed is not linear
+            in the tangents.
 
     >>> import math
     >>> from effgrad import check_grad, grad, rule
@@ -109,7 +111,7 @@ def rule(
 
 
 def _ruled(f: Callable[P, R], name: str, plainly: Function, call: Function) -> Callable[P, R]:
-    """A function that is one thing for plain arguments and another for traced ones."""
+    """Return a function that calls `plainly` for plain arguments, and `call` for traced ones."""
 
     @functools.wraps(f)
     def ruled(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -119,16 +121,16 @@ def _ruled(f: Callable[P, R], name: str, plainly: Function, call: Function) -> C
         result: R = call(*(_by_position(f, name, args, kwargs) if kwargs else args))
         return result
 
-    ruled.has_rule = True  # type: ignore[attr-defined]  # a captured loop calls it, and does not read it
+    ruled.has_rule = True  # type: ignore[attr-defined]  # a captured loop calls it, without reading its source
     try:
         inspect.signature(ruled)
-    except ValueError:  # of ctypes
+    except ValueError:  # a ctypes function has no signature
         ruled.__signature__ = _ANY  # type: ignore[attr-defined]
     return ruled
 
 
 def _by_partials(f: Function, name: str, partials: Rules, native: Value) -> Function:
-    """The call of an elementwise function, which machine code may compute in compiled programs."""
+    """Return a function that calls an elementwise primitive, which compiled programs may compute in machine code."""
     rules = [one and _of_shape(one, name, "partials") for one in _each(partials, name, "partials")]
     primitive = elementwise(_broadcasting(f), *rules, name=f"{name}{RULED}")
     primitive.native = _native(f if native is None else native, name, native is None, len(rules))
@@ -139,13 +141,16 @@ _ANY = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITI
 
 
 def _native(given: Any, name: str, own: bool, count: int) -> Native | None:
-    """The machine code of an elementwise function; of its `own` where that is a function of ctypes."""
+    """Return the machine code of an elementwise function, if there is any.
+
+    With `own`, `given` is the decorated function itself, which is machine code only if it is a function of ctypes.
+    """
     if own and not isinstance(given, CFuncPtr):
         return None
     try:
         found = machine_code(given, name)
     except ValueError:
-        if own:  # a function that has other types is called by Python
+        if own:  # a function with other types is called by Python
             return None
         raise
     if len(found.arguments) != count:
@@ -165,7 +170,7 @@ def _by_position(f: Function, name: str, args: Sequence[Value], kwargs: dict[str
 
 
 def _of_arrays(primitive: Primitive) -> Function:
-    """The call of a primitive of numbers and arrays."""
+    """Return a function that checks the number of arguments and calls a primitive of numbers and arrays."""
     count = len(primitive.pushes)
 
     def call(*args: Value) -> Value:
@@ -180,7 +185,7 @@ def _of_arrays(primitive: Primitive) -> Function:
 
 
 def _for_arrays(f: Function) -> Function:
-    """A function that is called for each number of its arguments where it takes no arrays, as C's functions."""
+    """Return `f` extended to arrays: if it refuses arrays, as functions of C do, it is called for each element."""
 
     def called(*args: Value, **kwargs: Value) -> Value:
         try:
@@ -195,7 +200,7 @@ def _for_arrays(f: Function) -> Function:
 
 
 def _broadcasting(f: Function) -> Function:
-    """The same, where the function also has to be called for each number because its result has another shape."""
+    """Do as `_for_arrays`, and call `f` for each element also if its result does not have the broadcast shape."""
     called = _for_arrays(f)
 
     def broadcast(*args: Value) -> Value:
@@ -208,7 +213,7 @@ def _broadcasting(f: Function) -> Function:
 
 
 def _each(rules: Rules, name: str, form: str) -> list[Function | None]:
-    """The functions of a rule, one for each argument, with errors that name them."""
+    """Return the functions of a rule, one for each argument, with errors that name the rule."""
     return [one and _named(one, name, form, OWN_RULE) for one in _listed(rules)]
 
 
@@ -220,7 +225,7 @@ OWN_RULE = "give that code a rule of its own (effgrad.rule)"
 
 
 def _named(function: Function, name: str, form: str, instead: str) -> Function:
-    """A function of a rule; where it meets traced values and cannot take them, the error says so."""
+    """Return a function of a rule whose error explains if it was called with traced values and cannot take them."""
 
     def called(*args: Value, **kwargs: Value) -> Value:
         try:
@@ -237,7 +242,11 @@ def _named(function: Function, name: str, form: str, instead: str) -> Function:
 
 
 def _of_shape(function: Function, name: str, form: str, place: int | None = None) -> Function:
-    """A partial derivative, of the shape of the result, or a transpose, of that of the argument in a place."""
+    """Return a function of a rule that checks its result's shape.
+
+    The result of a partial has the shape of the function's result. The result of a transpose has the shape of the
+    argument at index `place`.
+    """
 
     def called(first: Value, *args: Value) -> Value:
         result, like = function(first, *args), first if place is None else args[place]
@@ -254,7 +263,7 @@ def _of_shape(function: Function, name: str, form: str, place: int | None = None
 
 
 def _of_pytrees(f: Function, name: str, jvp: Function | None, vjp: Function | None) -> Function:
-    """The call of a black box with a jvp, a vjp or both."""
+    """Return a function that calls `f` as a black box with a jvp, a vjp or both."""
     derived = "reverse mode needs its transpose" if vjp is None else "forward mode needs its transpose"
     both = jvp is not None and vjp is not None
     instead = OWN_RULE if both else f"{derived}; give {'jvp' if jvp is None else 'vjp'}="
