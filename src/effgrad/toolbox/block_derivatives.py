@@ -1,4 +1,4 @@
-"""Derivatives of one block of a distributed sum: what the workers run."""
+"""The derivatives of one block of a distributed sum, which the workers compute."""
 
 import operator
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Program: TypeAlias = Callable[[Tree, Block], Any]
 
 
 def _value(f: Program, x: Tree, block: Block) -> Value:
-    """Return the number of a block."""
+    """Return the real number that the program computes for a block."""
     found = ordinary(f(x, block))
     if not is_number(found) or np.shape(found) or dtype_of(found).kind not in "fiu":
         raise NotDifferentiable(f"a sum needs a function that returns one real number; it returned {found!r}")
@@ -78,12 +78,12 @@ def _gauss_newton_product(residuals: Program, x: Tree, v: Tree, block: Block) ->
 def _sparse_jacobian(residuals: Program, x: Tree, block: Block) -> scipy.sparse.csr_array:
     try:
         found: scipy.sparse.csr_array = coloured_jacobian(lambda x: _residuals(residuals, x, block), sparse=True)(x)
-    except NotDifferentiable:  # an operation makes it dense
+    except NotDifferentiable:  # an operation makes the Jacobian dense
         found = scipy.sparse.csr_array(_matrix(residuals, x, block, _residuals))
     return found
 
 
-# The derivatives of one block, by name: functions of the program, the parameters and the block.
+# The derivatives of one block, by name. Each is a function of the program, the parameters (and a direction), the block.
 _OF_BLOCK: dict[str, Function] = {
     "value": _value,
     "value_and_grad": lambda f, x, block: value_and_grad(f)(x, block),
@@ -107,7 +107,7 @@ def given(block: Block) -> Block:
 
 def block_derivative(what: str, f: Program, compiled: bool, name: str, args: tuple[Tree, ...], block: Block) -> Value:
     derivative = _OF_BLOCK[what]
-    if not compiled or what in ("sparse_jacobian", "count"):  # which are no arrays
+    if not compiled or what in ("sparse_jacobian", "count"):  # their results are not arrays
         result = derivative(f, *args, block)
     else:
         from distributed import get_worker

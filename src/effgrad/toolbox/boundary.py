@@ -1,10 +1,10 @@
 """Boundary value problems: derivatives of `scipy.integrate.solve_bvp`.
 
-The problem is solved again on a finer mesh, to a tolerance of 1e-9, where the solution satisfies collocation equations
-between neighbouring nodes, and the boundary conditions. Their root follows what the functions close over, as any root
-does (`effgrad.toolbox.implicit`); the Jacobian couples neighbours alone, so it is found from a few directions and
-factored as a sparse matrix. Kierzenka and Shampine, A BVP solver based on residual control and the Matlab PSE (2001);
-Curtis, Powell and Reid, On the estimation of sparse Jacobian matrices (1974).
+The problem is solved again on a finer mesh, to a tolerance of 1e-9. There the solution satisfies collocation equations
+between neighbouring nodes, and the boundary conditions. The solution is the root of these equations, so its derivatives
+are those of a root (`effgrad.toolbox.implicit`). The Jacobian couples only neighbouring nodes, so it is computed along
+a few directions and factored as a sparse matrix. Kierzenka and Shampine, A BVP solver based on residual control and the
+Matlab PSE (2001); Curtis, Powell and Reid, On the estimation of sparse Jacobian matrices (1974).
 """
 
 from typing import NamedTuple
@@ -29,9 +29,9 @@ NAME = "scipy.integrate.solve_bvp"
 
 
 class Mesh(NamedTuple):
-    """Collocation on the nodes `x`, of `n` components and `k` unknown parameters. A vector has a node after another.
+    """Collocation of `n` components and `k` unknown parameters on the nodes `x`, which may be traced.
 
-    The nodes may be traced.
+    A vector of unknowns has the states at one node after another, and then the parameters.
     """
 
     fun: Function
@@ -41,12 +41,12 @@ class Mesh(NamedTuple):
     k: int
 
     def states(self, z: Value) -> tuple[Value, Value]:
-        """The states at the nodes, as columns, and the parameters."""
+        """Split a vector of unknowns into the states at the nodes, as columns, and the parameters."""
         size = len(self.x) * self.n
         return np.transpose(np.reshape(z[:size], (len(self.x), self.n))), z[size:]
 
     def residual(self, z: Value) -> Value:
-        """The collocation equations of each interval, then the boundary conditions."""
+        """Return the residuals of the collocation equations of each interval, then those of the boundary conditions."""
         y, p = self.states(z)
         h = np.diff(self.x)
         f = gathered(self.fun(self.x, y, p))
@@ -58,7 +58,10 @@ class Mesh(NamedTuple):
         return np.concatenate([np.reshape(np.transpose(equations), (-1,)), ends])
 
     def jacobian(self, f: Function, z: Value) -> Value:
-        """The Jacobian of the residual `f`: an interval knows its two nodes, so every third node shares a direction."""
+        """Return the sparse Jacobian of the residual `f`.
+
+        The equations of an interval depend on its two nodes only, so every third node shares a direction.
+        """
         n, nodes, size = self.n, len(self.x), len(self.x) * self.n
         node = np.arange(size) // n
         groups = np.where(np.isin(node, [0, nodes - 1]), 3 * n + np.arange(size), node % 3 * n + np.arange(size) % n)
@@ -71,7 +74,7 @@ class Mesh(NamedTuple):
         return scipy.sparse.csc_array((values, (rows, unknowns)), (len(z), len(z)))
 
     def _pattern(self) -> tuple[Value, Value]:
-        """The rows and columns of the elements that are not zero by construction."""
+        """Return the rows and columns of the elements that are not zero by construction."""
         n, nodes, size = self.n, len(self.x), len(self.x) * self.n
         interval = np.arange((nodes - 1) * n)
         beside = (interval // n * n)[:, None] + np.arange(2 * n)
@@ -91,11 +94,11 @@ class Factors:
 
     @property
     def T(self) -> "Factors":
-        """Those of the transpose."""
+        """The factors of the transpose."""
         return Factors(self.lu, not self.transposed)
 
     def solve(self, b: Value) -> Value:
-        """The solution for a right-hand side."""
+        """Solve the system for a right-hand side."""
         return self.lu.solve(np.ascontiguousarray(b), "T" if self.transposed else "N")
 
 
@@ -115,7 +118,7 @@ def _factored(matrix: Value) -> Factors:
 
 
 def _root(mesh: Mesh, z: Value) -> Value:
-    """The solution of the collocation equations, by Newton's method on plain numbers, and what depends on it."""
+    """Solve the collocation equations by Newton's method on plain numbers, and return the traced solution."""
     at_primals = frozen(mesh.residual)
     for _ in range(10):
         factors = _factored(mesh.jacobian(at_primals, z))
@@ -129,7 +132,7 @@ def _root(mesh: Mesh, z: Value) -> Value:
 
 
 class TracedSpline:
-    """The cubic spline through a solution of a boundary value problem, called with points."""
+    """The cubic spline through a solution of a boundary value problem, as a function of points."""
 
     def __init__(self, mesh: Mesh, z: Value, sol: Value) -> None:
         self.mesh, self.sol = mesh, sol
@@ -140,7 +143,7 @@ class TracedSpline:
         return with_value(self.at(gathered(x)), self.sol(number(gathered(x))))
 
     def at(self, x: Value) -> Value:
-        """The cubic polynomial of the interval that each point is in: Hermite's, by states and slopes at its ends."""
+        """Evaluate the cubic Hermite polynomial, by states and slopes at both nodes, of the interval of each point."""
         nodes = self.mesh.x
         i = np.clip(np.searchsorted(number(nodes), number(x), side="right") - 1, 0, len(nodes) - 2)
         h = nodes[i + 1] - nodes[i]
@@ -153,7 +156,7 @@ class TracedSpline:
     scipy.integrate.solve_bvp, "fun", "bc", "fun_jac", "bc_jac", columns=["fun"], ragged=lambda _: ("x", "y", "yp")
 )
 def solve_bvp_rule(call: Call) -> Value:
-    """The rule of `solve_bvp`: its fields x, y, yp, p and sol."""
+    """The rule of `solve_bvp`, which traces the fields x, y, yp, p and sol of its result."""
     fun, bc = (_with_parameters(call.arguments[name], call.get("p") is not None) for name in ("fun", "bc"))
     result, given = call.run(), gathered(call.get("x"))
     if not call.traced and not traced_inside((given, call.get("S"))):
@@ -178,7 +181,7 @@ def solve_bvp_rule(call: Call) -> Value:
 
 
 def _between(given: Value, nodes: Value) -> Value:
-    """The nodes of a refined mesh as functions of those given: SciPy puts new ones into the intervals of these."""
+    """Return the nodes of a refined mesh as functions of the given nodes, between which SciPy inserts new ones."""
     if not depends(given):
         return nodes
     plain_given = number(given)

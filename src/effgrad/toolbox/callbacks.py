@@ -1,10 +1,10 @@
 """Calls back into Python: solvers in compiled programs and in batches.
 
-Neither a compiled program nor a run for all members of a batch at once can look into SciPy's solvers. There a call of
-one is a single operation, a `CallBack`, of the traced values that it depends on (`effgrad.toolbox.captured`). It runs
-the solver on plain numbers, each time the program runs, or for one member of the batch after another. Its derivatives
-are call backs too: of the rule that the solver has outside such programs, differentiated when the program runs. So they
-are those of every mode and order, and errors come when and where they do without `compile`.
+Neither a compiled program nor a batched run can look into SciPy's solvers. There the call of a solver is one operation,
+a `CallBack`, on the traced values that it depends on (`effgrad.toolbox.captured`). It runs the solver on plain numbers,
+each time that the program runs, or for one member of the batch after another. Its derivatives are call backs too, which
+differentiate the solver's ordinary rule when the program runs. So every mode and order works, and errors come when and
+where they come without `compile`.
 """
 
 import functools
@@ -31,33 +31,34 @@ from effgrad.toolbox.frozen import gathered, joined, parted
 from effgrad.toolbox.solutions import Deferred, Solution
 from effgrad.vocabulary import Function, Params, Value
 
-# A call as a function of what replaces the values of the closure in its arguments, and of what keeps the result.
+# A call of a solver, as a function of two functions. The first replaces the values of the closure in its arguments, the
+# second computes a result once and keeps it.
 Run: TypeAlias = Callable[[Function, Function], Value]
 
 CALLED = " (called back)"
 
 
 def computed_here(compute: Callable[[], Value]) -> tuple[Value, bool]:
-    """Compute a result; it was not known."""
+    """Compute a result, and return it with False, because it was not known before."""
     return compute(), False
 
 
 def called_back(run: Run, name: str, ragged: Iterable[str] = (), followed: int | None = None) -> Value:
-    """The result of a call, which is a call back where a staged program or a batch is around it.
+    """Return the result of a solver's call, which is a call back inside a staged program or a batch.
 
-    The fields named by `ragged` are arrays whose last axis is as long as the solver likes. Of a result that is a tuple,
-    the first `followed` parts have derivatives.
+    The fields named by `ragged` are arrays whose last axis has a length that the solver chooses. If the result is a
+    tuple and `followed` is given, only its first `followed` parts have derivatives.
     """
     if not _surrounded(Stage, Batch):
         return run(lambda tree: tree, computed_here)
     try:
         return _called_back(run, name, frozenset(ragged), followed)
-    except NotCaptured:  # the program is that of the path that the solver takes
+    except NotCaptured:  # without a call back, the staged program is for the path that the solver takes now
         return run(lambda tree: tree, computed_here)
 
 
 def _surrounded(*kinds: type) -> bool:
-    """Whether one of some handlers is around the current call."""
+    """Whether a handler of one of these classes is around the current call."""
     frame = frames.get()
     while frame is not None:
         if isinstance(frame.activation, kinds):
@@ -78,7 +79,7 @@ def _called_back(run: Run, name: str, ragged: frozenset[str], followed: int | No
             template = result(*map(example, closure.values))
             if not closure.opaque:
                 break
-            # In a batch every member may take a path of its own; they are all met here.
+            # In a batch the members may take different paths. This call runs all members, so all paths are found.
             CallBack(lambda *values: float(result(*values) is None), name)(*map(plain, closure.values))
         except Grown:
             assert len(closure.values) > known
@@ -88,7 +89,7 @@ def _called_back(run: Run, name: str, ragged: frozenset[str], followed: int | No
 
 
 class CalledBack:
-    """One call of a solver as call backs: a field of its result is computed when it is asked for."""
+    """One call of a solver as call backs. Each field of its result is computed when it is first read."""
 
     def __init__(
         self, closure: Closure, result: Function, name: str, ragged: frozenset[str], followed: int | None
@@ -96,7 +97,7 @@ class CalledBack:
         self.closure, self.result, self.name, self.ragged, self.followed = closure, result, name, ragged, followed
 
     def field(self, template: Value, pick: Function) -> Value:
-        """A part of the result, which is `template` for the example, as a field with derivatives."""
+        """Return a part of the result with derivatives. `template` is this part for the example values."""
         if isinstance(template, dict):
             return Solution({key: Deferred(self._item(item, pick, key)) for key, item in template.items()})
         if isinstance(template, tuple | list):
@@ -113,7 +114,7 @@ class CalledBack:
         return self.number(pick)
 
     def _constant(self, pick: Function) -> Value:
-        """A part of the result that has no derivative."""
+        """Return a part of the result that has no derivative."""
         return Settled(lambda *values: pick(self.result(*values)), self.name)(*map(plain, self.closure.values))
 
     def _item(self, template: Value, pick: Function, key: Value) -> Callable[[], Value]:
@@ -128,7 +129,7 @@ class CalledBack:
         return lambda: self.field(template, picked)
 
     def number(self, pick: Function, *given: Value) -> Value:
-        """A number or an array of the result, which may depend on other values that are `given`."""
+        """Return a number or an array of the result, which may depend on further traced values, `given`."""
 
         def picked(*values: Value) -> Value:
             count = len(values) - len(given)
@@ -137,7 +138,7 @@ class CalledBack:
         return Settled(picked, self.name)(*self.closure.values, *given)
 
     def _text(self, template: str, pick: Function) -> str:
-        """A text, such as a message: the program is one for results with this text."""
+        """Return a text, such as a message. A guard on its checksum restricts the staged program to this text."""
 
         def digest(*values: Value) -> int:
             return zlib.crc32(pick(self.result(*values)).encode())
@@ -147,9 +148,9 @@ class CalledBack:
 
 
 class Ragged(NDArrayOperatorsMixin):
-    """An array of a result, as long as the solver likes. An index is part of the call back.
+    """An array of a result, whose last axis has a length that the solver chooses. Indexing is part of the call back.
 
-    So `solve_ivp(...).y[:, -1]` has one shape, whatever the number of steps. All else goes to the array itself.
+    So `solve_ivp(...).y[:, -1]` has one shape, whatever the number of steps. All other uses compute the whole array.
     """
 
     def __init__(self, call: CalledBack, template: Value, pick: Function) -> None:
@@ -157,7 +158,7 @@ class Ragged(NDArrayOperatorsMixin):
 
     @functools.cached_property
     def value(self) -> Value:
-        """The array."""
+        """The whole array."""
         return self.call.number(self.pick)
 
     def __getitem__(self, index: Value) -> Value:
@@ -193,7 +194,7 @@ class Ragged(NDArrayOperatorsMixin):
 
 
 def _regular(tree: Value) -> Value:
-    """Arguments with arrays of a result as values."""
+    """Return arguments with each `Ragged` replaced by its array."""
     if type(tree) in (list, tuple):
         return type(tree)(map(_regular, tree))
     if type(tree) is dict:
@@ -202,22 +203,25 @@ def _regular(tree: Value) -> Value:
 
 
 class CallBack(Primitive):
-    """A program of Python as one operation on numbers and arrays. A derivative differentiates it when it runs."""
+    """A Python program as one operation on numbers and arrays. A derivative differentiates the program when it runs.
+
+    `derived` are the call backs of its derivatives, by kind and by the positions of the differentiated arguments.
+    """
 
     __slots__ = ("program", "derived", "like", "kinds")
 
     def __init__(self, program: Function, name: str) -> None:
-        # A name of its own: passes over graphs know NumPy's primitives by theirs.
+        # The name is distinct, because passes over graphs recognise NumPy's primitives by their names.
         super().__init__(f"{name.removesuffix(CALLED)}{CALLED}", self.run, "general", None, None)
         self.program = program
         self.derived: dict[Any, Settled] = {}
-        # The shape and type of the first result, which those of a compiled program have too.
+        # The shape and dtype of the first result. Later results in a compiled program must have the same.
         self.like: Any = None
-        # The classes of the first arguments: machine code hands over its memory.
+        # The classes of the first arguments. Machine code passes views of its memory, which are converted to these.
         self.kinds: list[type] = []
 
     def run(self, *values: Value) -> Value:
-        """The result for plain numbers."""
+        """Return the result for plain numbers."""
         self.kinds = self.kinds or [type(value) for value in values]
         result = plain(gathered(self.program(*map(_of_kind, values, self.kinds))))
         like = np.shape(result), np.result_type(result)
@@ -227,14 +231,14 @@ class CallBack(Primitive):
         return result
 
     def _compare(self, found: Any, expected: Any) -> None:
-        """See that a result has the shape (and the type) that the program around it was made for."""
+        """Check that a result has the shape (and the dtype) that the program around it was made for."""
         if found != expected:
             if _surrounded(Batch):
                 raise NotBatched(
                     f"{self.name} gives members of the batch results of different shapes, {expected[0]} and "
                     f"{found[0]}: ask for results of one shape (t_eval of solve_ivp, for one)"
                 )
-            raise GuardFailed(-1, found)  # a compiled program is staged again
+            raise GuardFailed(-1, found)  # the compiled program is staged again
 
     def push(self, index: int, tangent: Value, result: Value, /, *args: Value, **params: Value) -> Value:
         return self.push_all([tangent if i == index else None for i in range(len(args))], result, list(args), params)
@@ -265,7 +269,7 @@ class CallBack(Primitive):
             *values, g = leaves
             found, pull = vjp(self._of(moving, values), *[values[i] for i in moving])
             self._compare((shape_of(found),), (shape_of(g),))
-            # The pullback is the adjoint, and a primitive's rule is the transpose.
+            # The pullback is the adjoint, but a primitive's rule is the transpose.
             return joined(list(map(conj, pull(conj(g)))))
 
         together = self._derived(("vjp", moving), pulled)(*args, cotangents.dense(cotangent))
@@ -274,7 +278,7 @@ class CallBack(Primitive):
         return [_as_real(parts[i]) if i in parts and not is_complex(args[i]) else parts.get(i) for i in wanted]
 
     def _of(self, moving: Sequence[int], values: Sequence[Value]) -> Function:
-        """The program as a function of some of its arguments."""
+        """Return the program as a function of its arguments at the positions `moving`."""
 
         def of(*inside: Value) -> Value:
             known = dict(zip(moving, inside, strict=True))
@@ -289,9 +293,9 @@ class CallBack(Primitive):
 
 
 class Settled(CallBack):
-    """A call back of functions whose paths are known, or lead to no other values than those known.
+    """A call back whose functions use no other traced values than those already found, whatever path they take.
 
-    Its last result is kept: a program that is staged runs for the same values right after.
+    It keeps its last result, because a program runs for the same values right after it was staged.
     """
 
     __slots__ = ("last",)
@@ -319,14 +323,14 @@ class Settled(CallBack):
 
 
 def _of_kind(value: Value, kind: Any) -> Value:
-    """A copy of a number or an array, in the class that it has outside a compiled program."""
+    """Return a copy of a number or an array, of the class that it has outside a compiled program."""
     if kind is np.ndarray:
         return np.array(value)
     return np.asarray(value)[()] if issubclass(kind, np.generic) else kind(value)
 
 
 def _as_real(part: Value) -> Value:
-    """The cotangent of a real argument, which was joined with those of complex ones."""
+    """Return the cotangent of a real argument; it is complex if it was joined with those of complex arguments."""
     return np.real(part) if is_complex(part) else part
 
 
@@ -335,6 +339,6 @@ def _floating(value: Value) -> bool:
 
 
 def _full(tangent: Value, value: Value) -> Value:
-    """A tangent in the shape of its value."""
+    """Return a tangent, broadcast to the shape of its value."""
     shape = shape_of(value)
     return tangent if shape_of(tangent) == shape else np.broadcast_to(tangent, shape)

@@ -1,7 +1,7 @@
 """Calls of SciPy's solvers from a differentiated program: plain arguments in, a result with derivatives out.
 
 A rule binds the arguments of a call, lets SciPy run on plain ones, and replaces the fields of its result that have
-derivatives. In a compiled program, or in a batch, all of that is a call back into Python.
+derivatives. In a compiled program or a batch, all of this happens in a call back into Python.
 """
 
 import functools
@@ -25,12 +25,12 @@ def rule_of(
     original: Function, *functions: str, chosen: Callable[[], Value] = lambda: None, columns: Iterable[str] = (),
     ragged: Callable[[Arguments], Iterable[str]] = lambda arguments: (), followed: int | None = None,
 ) -> Callable[[Callable[..., Value]], Calling]:  # fmt: skip
-    """A decorator: the rule of a function of SciPy, from `rule(call)`.
+    """Return a decorator that makes the rule of a function of SciPy from `rule(call)`.
 
-    The arguments named by `functions` are the user's; the first of them is observed for traced values. `chosen` says
-    what a context around the call has chosen; a compiled program keeps that. The functions named by `columns` act on
-    columns, of which a solver asks for any number; a call back knows them by what they do to one. `ragged` names the
-    fields of the result that are as long as the solver likes, for some arguments.
+    The arguments named by `functions` are functions of the user, which are observed for traced values. `chosen` returns
+    the choice made by a context around the call; a compiled program keeps it. The functions named by `columns` act on
+    any number of columns, as the solver likes; a call back captures them for one column. `ragged` returns, for given
+    arguments, the names of the result's fields whose length the solver chooses. `followed` is as in `called_back`.
     """
     signature = inspect.signature(original)
 
@@ -53,9 +53,10 @@ def rule_of(
 
 
 def solution_of(original: Function, *functions: str) -> Callable[[Callable[..., Value]], Calling]:
-    """A decorator: the rule of a solver from `rule(call, f, result)`, where `f` is the first of the user's functions.
+    """Return a decorator that makes the rule of a solver from `rule(call, f, result)`.
 
-    SciPy's result is returned as it is where none of the functions has used values of a derivative.
+    `f` is the first of the user's functions. SciPy's result is returned unchanged if none of the functions has used
+    values of a derivative.
     """
 
     def decorate(rule: Callable[["Call", Function, Value], Value]) -> Calling:
@@ -69,7 +70,7 @@ def solution_of(original: Function, *functions: str) -> Callable[[Callable[..., 
 
 
 def by_columns(f: Function) -> Function:
-    """A function of points and columns, applied to each of them."""
+    """Return a function of many points and columns, which applies `f` to one of each at a time, in a batch."""
 
     def applied(x: Value, y: Value, *args: Value) -> Value:
         def one(x: Value, y: Value) -> Value:
@@ -91,7 +92,7 @@ class Call:
         self.choice, self.kept = choice, kept
         self.name = original.__name__
         args = self.get("args", ())
-        # SciPy takes a list for one argument, but where it writes `f(x, *args)` without asking.
+        # SciPy takes a list as one argument, except in the functions that call `f(x, *args)` without a check.
         starred = isinstance(args, list) and self.name in ("newton", "fixed_point")
         self.args: tuple[Value, ...] = tuple(args) if isinstance(args, tuple) or starred else (args,)
         self.observed = {
@@ -99,19 +100,19 @@ class Call:
         }
 
     def get(self, name: str, default: Value = None) -> Value:
-        """An argument, by its name."""
+        """Return an argument by its name, or the parameter's default, or else `default`."""
         parameter = self.signature.parameters.get(name)
         if name in self.arguments:
             return self.arguments[name]
         return default if parameter is None or parameter.default is inspect.Parameter.empty else parameter.default
 
     def function(self, name: str) -> Function:
-        """One of the user's functions, of its first argument alone, with all that is traced."""
+        """Return a function of the user as a function of its first argument alone; traced values in it stay traced."""
         f = self.arguments[name]
         return lambda x: f(x, *self.args)
 
     def run(self, **changed: Value) -> Value:
-        """SciPy's result for plain arguments."""
+        """Return SciPy's result for plain arguments, some of which may be `changed`."""
         plain_arguments = {
             name: self.observed[name] if name in self.observed else value if callable(value) else plain_tree(value)
             for name, value in self.arguments.items()
@@ -121,10 +122,10 @@ class Call:
             plain_arguments["args"] = ()
         bound = self.signature.bind_partial()
         bound.arguments.update(plain_arguments | changed)
-        # In the order of the signature: what comes before a `*args` is given by its place.
+        # They are put in the order of the signature, since arguments before a `*args` are passed by position.
         bound.arguments = {n: bound.arguments[n] for n in self.signature.parameters if n in bound.arguments}
         result, known = self.kept(lambda: self.original(*bound.args, **bound.kwargs))
-        if known:  # the functions have not been called again
+        if known:  # the functions were not called this time, so they could not show that they use traced values
             leaves: list[Value] = optree.tree_leaves(bound.arguments)  # type: ignore[arg-type]
             for leaf in leaves:
                 if type(leaf) is Observed:

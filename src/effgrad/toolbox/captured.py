@@ -1,11 +1,11 @@
-"""The user's functions as graphs of their arguments and of the traced values that they close over.
+"""The user's functions as graphs, whose inputs are their arguments and the traced values that they close over.
 
-A solver that a compiled program calls back runs when the values that its function closes over belong to a program that
-has long been staged. So the function is run once for its operations (`effgrad.stage.closures`): what it closes over
-becomes an input of the graph, and the graph is the function for any values of it. Where the function branches on its
-argument it has one graph for each path; the guards say which.
+A compiled program calls a solver back long after it was staged. By then the traced values that the solver's function
+closes over are no longer alive. So the function is run once to record its operations (`effgrad.stage.closures`). The
+values that it closes over become inputs of the graph, and the graph computes the function for any such values. A
+function that branches on its argument has one graph for each path, and guards select the path.
 
-This is closure conversion by tracing: Johnsson, Lambda lifting (1985); as JAX does it for its `custom_root`.
+This is closure conversion by tracing (Johnsson, Lambda lifting, 1985), as JAX does it for its `custom_root`.
 """
 
 import functools
@@ -30,24 +30,27 @@ from effgrad.stage.stage import Stage, is_dynamic
 from effgrad.toolbox.frozen import gathered
 from effgrad.vocabulary import Function, Tree, Value
 
-# The results of so many calls of a solver are kept, for the derivatives that ask for them again.
+# The number of results of a solver that are kept, because derivatives need them again.
 KEPT = 256
-# The most elements of a sparse Jacobian that is made an array.
+# The most elements of a sparse Jacobian that is converted to a dense array.
 LARGEST = 4_000_000
-# Arguments of SciPy's functions that are called for what they do, or that say how to compute.
+# Arguments of SciPy's functions that are not converted: callables with side effects, and options.
 LEFT = frozenset(("callback", "method", "full_output", "disp"))
 
 
 class Grown(Exception):
-    """A function has been found to close over more traced values than the operation in progress has arguments."""
+    """A function closes over more traced values than the operation in progress has arguments."""
 
 
 class NotCaptured(Exception):
-    """A function is not one of a few graphs."""
+    """A function cannot be represented by a small number of graphs."""
 
 
 class Closure:
-    """The traced values that a call depends on, in the order in which they were found, and the functions in it."""
+    """The traced values that a solver's call depends on, in the order in which they were found.
+
+    `functions` are the captured functions of the user, and `results` the solver's results for recent values.
+    """
 
     def __init__(self) -> None:
         self.values: list[Value] = []
@@ -65,7 +68,7 @@ class Closure:
         return any(isinstance(plain(value), Tracer) for value in self.values)
 
     def place(self, value: Value) -> int:
-        """The number of a value among those of the closure, where it is entered if it is new."""
+        """Return the index of a value among the values of the closure; a new value is added."""
         for number, known in enumerate(self.values):
             if known is value:
                 return number
@@ -73,14 +76,14 @@ class Closure:
         return len(self.values) - 1
 
     def current(self, value: Value, values: Sequence[Value]) -> Value:
-        """The value that stands for a traced value of the call now."""
+        """Return the one of `values` that replaces a traced value of the call; raise `Grown` if there is none yet."""
         number = self.place(value)
         if number >= len(values):
             raise Grown
         return values[number]
 
     def converted(self, tree: Value, values: Sequence[Value]) -> Value:
-        """Arguments of the call for other values of the closure: traced values and functions are replaced."""
+        """Return arguments of the call with traced values, and functions that use them, replaced for other `values`."""
         if isinstance(tree, Bounds):
             return Bounds(self.converted(tree.lb, values), self.converted(tree.ub, values), tree.keep_feasible)
         if isinstance(tree, LinearConstraint | NonlinearConstraint):
@@ -109,10 +112,10 @@ class Closure:
         )  # fmt: skip
 
     def remembered(self, values: Sequence[Value]) -> Callable[[Callable[[], Value]], tuple[Value, bool]]:
-        """A function that computes the solver's result for these values once.
+        """Return a function that computes the solver's result for these values once, and then returns the kept one.
 
-        It also says whether the result was known and is to be differentiated: then no function of the user has shown
-        in this run what it uses.
+        Beside the result it returns whether that was known and is to be differentiated. Then no function of the user
+        was called in this run, so none could show which traced values it uses.
         """
         key = tuple(_bytes(example(value)) for value in values)
 
@@ -128,7 +131,7 @@ class Closure:
 
 
 def _operations() -> int:
-    """The number of operations of the staged programs around."""
+    """Count the operations recorded so far by the staged programs around."""
     count, frame = 0, frames.get()
     while frame is not None:
         count += len(frame.activation.nodes) if isinstance(frame.activation, Stage) else 0
@@ -141,10 +144,10 @@ def _bytes(value: Value) -> bytes:
 
 
 class Program(NamedTuple):
-    """One path of a function, as a program of what it closes over and of its arguments.
+    """One path of a function, as a program of the values that it closes over and of its arguments.
 
-    `graph` has no guards; `run` is the function of plain numbers, which has them if it is `guarded`; `places` are those
-    of the closed values that it reads.
+    `graph` is the program without guards. `run` computes it for plain numbers, with guards if it is `guarded`. `places`
+    are the indices of the closure's values that it reads.
     """
 
     graph: Graph
@@ -153,7 +156,7 @@ class Program(NamedTuple):
     places: list[int]
 
     def outputs(self, values: Sequence[Value], inputs: Sequence[Value]) -> list[Value]:
-        """The leaves of the result on this path."""
+        """Return the leaves of the result on this path."""
         if any(place >= len(values) for place in self.places):
             raise Grown
         given = [*[values[place] for place in self.places], *inputs]
@@ -166,7 +169,7 @@ class Program(NamedTuple):
 
 
 class Capture(ClosedStage):
-    """Stage a function whose closed values stand for others."""
+    """Stage a function, with other values in place of the traced values that it closes over."""
 
     def __init__(self, closure: Closure, values: Sequence[Value]) -> None:
         super().__init__()
@@ -178,7 +181,7 @@ class Capture(ClosedStage):
 
 
 class Captured:
-    """One function of the user, by its paths for arguments of each type."""
+    """One function of the user, as the paths that it takes for arguments of each type."""
 
     def __init__(self, f: Function, closure: Closure) -> None:
         self.f, self.closure = f, closure
@@ -186,7 +189,7 @@ class Captured:
         self.paths: dict[Any, Paths] = {}
 
     def bound(self, values: Sequence[Value]) -> Function:
-        """The function for some values of what it closes over; its `at_primals` is the one for their plain values."""
+        """Return the function for new `values` of its closure; `at_primals` is the function for their plain values."""
 
         @functools.wraps(self.f)
         def called(*args: Value, **kwargs: Value) -> Value:
@@ -198,7 +201,7 @@ class Captured:
         return called
 
     def called(self, values: Sequence[Value], args: Value, kwargs: Value) -> Value:
-        """The result of the function, by the path that it takes."""
+        """Return the result of the function, computed by the program of the path that it takes."""
         given: Value = (args, kwargs)
         found, tree = optree.tree_flatten(given)
         leaves = [gathered(leaf) for leaf in found]
@@ -231,21 +234,21 @@ class Captured:
         return getattr(self.f, "__name__", type(self.f).__name__)
 
     def _plainly(self, leaves: list[Value], tree: Tree) -> tuple[bool, Value]:
-        """Whether the function, on plain numbers, has nothing to do with the closed values, and its result.
+        """Return whether the function is independent of the closure's values, and its result on plain numbers.
 
-        A branch on one of them is an operation of the staged program around, though the result is a plain number.
+        A branch on one of these values records an operation in the staged program around, though the result is plain.
         """
         args, kwargs = optree.tree_unflatten(tree, list(map(example, leaves)))
         before = _operations()
         try:
             result = self.f(*args, **kwargs)
-        except EscapedValue:  # of a program that has been staged
+        except EscapedValue:  # it uses a value of a program whose staging has ended
             return False, None
         return _operations() == before and not any(map(depends, optree.tree_leaves(result))), result
 
     def capture(self, values: Sequence[Value], leaves: list[Value], tree: Tree) -> Path:
-        """The path that the function takes for arguments with these leaves."""
-        if not self.closure.alive:  # a compiled program runs: it is staged again for this path
+        """Stage the path that the function takes for arguments with these leaves."""
+        if not self.closure.alive:  # the compiled program that runs now is staged again for this path
             raise GuardFailed(-1, self.f)
         start = time.perf_counter()
         with Capture(self.closure, values) as stage:
@@ -263,7 +266,7 @@ class Captured:
 
 
 def _dense(leaf: Value) -> Value:
-    """A sparse Jacobian as an array, which solvers take as well: a sparse matrix is no value of a staged program."""
+    """Return a sparse Jacobian as a dense array. Solvers accept both, but staged programs have no sparse matrices."""
     if not hasattr(leaf, "tocsr"):
         return leaf
     if np.prod(leaf.shape) > LARGEST:
