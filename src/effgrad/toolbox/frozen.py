@@ -1,8 +1,8 @@
 """Functions that close over traced values, evaluated as if these were plain.
 
-A solver is run on plain numbers, but the function that it is given may use values of a derivative from around it: from
-a closure, from `args`, from an object. Under `Frozen`, the innermost handler, every operation on the function's
-argument takes such a value as the constant that it is.
+A solver runs on plain numbers, but its function may use traced values of a derivative around the solver: from a
+closure, from `args`, from an object. `Frozen` is the innermost handler while the function runs. In every operation on
+the function's argument it replaces such a value by its plain value.
 """
 
 import copy
@@ -24,30 +24,30 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Option, Value
 
-# The columns of a Jacobian that are computed in one run.
+# The number of columns of a Jacobian that are computed in one run.
 WIDTH = 32
 
 
 def number(value: Value) -> Value:
-    """The number or array under all derivatives; of a staged program the example's, which the program is guarded by."""
+    """The number or array under all derivatives. In a staged program it is the example's value, which adds a guard."""
     value = plain(value)
     return value.__array__()[()] if isinstance(value, Tracer) else value
 
 
 def underived(value: Value) -> Value:
-    """The value without derivatives, also without those that look at what stands for all members of a batch."""
+    """The value without derivatives; in a batch, also without those of the array that stands for all members."""
     value = plain(value)
     return Batched(value.owner, underived(value.primal), None) if type(value) is Batched else value
 
 
 class Frozen(Evaluate):
-    """Evaluate, and take the values of all other derivatives as plain ones."""
+    """Evaluate, and replace the traced values of all other derivatives by their plain values."""
 
     constant = staticmethod(number)
 
 
 def frozen(f: Function) -> Function:
-    """`f` with everything that it closes over taken as plain. Its first argument is a number or an array."""
+    """Return `f` with plain values for all that it closes over. Its first argument is a number or an array."""
 
     def evaluated(x: Value, *args: Value) -> Value:
         with Frozen() as activation:
@@ -58,7 +58,7 @@ def frozen(f: Function) -> Function:
 
 
 def gathered(value: Value) -> Value:
-    """Return a number or an array for the result of a function, which may be a list or an array that was filled."""
+    """Return a function's result as a number or an array; it may be a list, or an array that was filled."""
     if type(value) in (list, tuple):
         return listed(value)
     if type(value) is Mutable:
@@ -67,13 +67,13 @@ def gathered(value: Value) -> Value:
 
 
 def joined(leaves: list[Value]) -> Value:
-    """Numbers and arrays as one vector."""
+    """Return one vector of the elements of numbers and arrays."""
     parts = [np.reshape(leaf, (-1,)) for leaf in leaves]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def parted(z: Value, shapes: list[tuple[int, ...]]) -> list[Value]:
-    """Arrays and numbers of some shapes from the vector of their elements."""
+    """Return the arrays and numbers of the given shapes from the vector of their elements."""
     if len(shapes) == 1:
         return [np.reshape(z, shapes[0]) if shapes[0] else z[0]]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
@@ -82,9 +82,10 @@ def parted(z: Value, shapes: list[tuple[int, ...]]) -> list[Value]:
 
 
 def order(value: Value) -> int:
-    """The highest order of the derivatives that look at a value: 1 for each of those nested, 2 for a Hessian's.
+    """Return the total order of the derivatives that trace a value, which is the sum over the nested handlers.
 
-    A handler takes as many as its attribute `order` says, and one if it has none; `counted` finds one that takes more.
+    Each handler counts as its attribute `order` says (2 for one that computes a Hessian), or as 1 if it has none.
+    `counted` detects a handler that takes derivatives of higher order than this.
     """
     total, value = 0, gathered(value)
     while isinstance(value, Traced) or type(value) is Batched:
@@ -94,7 +95,7 @@ def order(value: Value) -> int:
 
 
 def counted(value: Value) -> Value:
-    """The value, after an operation whose derivative is an error where `order` has counted too few."""
+    """Return the value after an operation whose derivative raises an error if `order` has counted too few orders."""
     if not isinstance(value, Traced):
         return value
     owner = value.owner
@@ -103,17 +104,17 @@ def counted(value: Value) -> Value:
 
 
 class Counted(Primitive):
-    """The identity, with parameters that are those of the handler that takes its derivative."""
+    """The identity. Its parameters `most` and `mode` are about the handler that takes its derivative."""
 
     __slots__ = ()
 
     def __call__(self, value: Value, **_: Value) -> Value:
-        """With the parameters of the handler below, not of the one that performs it there."""
+        """Perform `counted` again with the parameters of the handler below, instead of those given here."""
         return counted(value)
 
 
 def _passed(change: Value, y: Value, x: Value, **params: Option) -> Value:
-    """A tangent or a cotangent through `counted`."""
+    """Pass a tangent or a cotangent through `counted`, after a check of the order."""
     _check_order(x, **params)
     return change
 
@@ -123,10 +124,10 @@ COUNTED.series = lambda value, **params: value
 
 
 def _check_order(value: Value, most: float, mode: str) -> None:
-    """Refuse a derivative of `counted` at a value that as many derivatives look at as have been counted, or more.
+    """Refuse a derivative of `counted` at a value that is traced by derivatives of order `most` or more.
 
-    A handler of first order asks for it at values of the handlers below it; one of second order asks also at values
-    that one more derivative looks at, its own or one that it has entered for this.
+    A handler of first order takes the derivative at values of the handlers below it. A handler of second order takes it
+    also at values that one more derivative traces: the handler itself, or one that it has entered for this.
     """
     if order(value) >= most:
         raise NotDifferentiable(
@@ -136,9 +137,10 @@ def _check_order(value: Value, most: float, mode: str) -> None:
 
 
 class Observed:
-    """A function of the user that a solver calls with plain numbers: called, it returns plain numbers.
+    """A function of the user for a solver: it takes and returns plain numbers.
 
-    `traced` says whether it has used values of a derivative; `first` has the arguments of the first call.
+    `traced` says whether the function has used traced values in a call so far. `first` are the arguments of the first
+    call.
     """
 
     def __init__(self, f: Function, args: tuple[Value, ...] = ()) -> None:
@@ -150,9 +152,9 @@ class Observed:
         if self.traced and hasattr(self.f, "at_primals"):
             return plain_tree(self.f.at_primals(*args, *plain_tree(self.args)))
         if self.traced:
-            # Once it is known, no operation of a solver's evaluation reaches the derivative around.
+            # Once the function is known to use traced values, none of its operations reaches the derivative around.
             with Frozen() as activation:
-                # Numbers stay plain, for functions that know no others, as those of the math module.
+                # Numbers stay plain for functions that accept only these, such as those of the math module.
                 given = [activation.variable(x) if isinstance(x, np.ndarray) else x for x in args]
                 return plain_tree(self.f(*given, *self.args), activation)
         result = self.f(*args, *self.args)
@@ -162,11 +164,11 @@ class Observed:
 
 
 def plain_tree(tree: Value, activation: Frozen | None = None) -> Value:
-    """A pytree of results with plain leaves."""
+    """Return a pytree of results with plain leaves."""
     leaves, structure = flatten(tree)
 
     def plain_leaf(leaf: Value) -> Value:
-        if type(leaf) is TracedSparse:  # a sparse matrix, as of a Jacobian that the user gives
+        if type(leaf) is TracedSparse:  # for example a sparse Jacobian that the user's function returns
             return _plain_sparse(leaf, plain_leaf)
         return number(leaf if activation is None else activation.primal(leaf))
 
@@ -174,7 +176,7 @@ def plain_tree(tree: Value, activation: Frozen | None = None) -> Value:
 
 
 def _plain_sparse(matrix: TracedSparse, of: Function) -> Value:
-    """SciPy's matrix of the numbers that a function makes of the values."""
+    """Return SciPy's sparse matrix with the numbers that the function `of` makes of the stored values."""
     stored = matrix.stored()
     coo = stored.places.tocoo()
     values = sparse_elements.gathered(coo.data, np.asarray(of(stored.values)))
@@ -182,7 +184,7 @@ def _plain_sparse(matrix: TracedSparse, of: Function) -> Value:
 
 
 def jacobian_at(f: Function, x: Value) -> Value:
-    """The Jacobian of a function of one vector that returns one, at a plain vector."""
+    """Return the Jacobian of a function from vectors to vectors, at a plain vector."""
     identity = np.eye(len(x), dtype=x.dtype)
     strips = [changes(f, x, identity[start : start + WIDTH]) for start in range(0, len(x), WIDTH)]
     matrix = np.concatenate(strips).T
@@ -193,7 +195,7 @@ def jacobian_at(f: Function, x: Value) -> Value:
 
 
 def slope_at(f: Function, x: Value) -> Value:
-    """The derivative of an elementwise function at a plain number or array."""
+    """Return the derivative of an elementwise function at a plain number or array."""
     ones = np.ones((1, *np.shape(x)), np.result_type(x))
     slope = changes(f, x, ones)[0]
     if np.iscomplexobj(x):
@@ -202,7 +204,7 @@ def slope_at(f: Function, x: Value) -> Value:
 
 
 def _check_holomorphic(turned: Value, change: Value) -> None:
-    """Compare the change of a function along i with i times that along 1."""
+    """Check that the change of a function along the imaginary unit i is i times its change along 1."""
     if not np.allclose(turned, 1j * change, rtol=1e-6, atol=1e-9, equal_nan=True):
         raise NotDifferentiable(
             "an equation for complex numbers is not holomorphic at its solution (it uses a conjugate, an absolute "
@@ -211,7 +213,7 @@ def _check_holomorphic(turned: Value, change: Value) -> None:
 
 
 def changes(f: Function, x: Value, directions: Value) -> Value:
-    """The changes of the result of a function along several directions, in one run."""
+    """Return the tangents of a function's result along several directions, computed in one run."""
     with Batch(len(directions)) as batch, Forward() as forward:
         result = f(forward.variable(x, batch.variable(directions)))
         tangent = result.shadow if depends(result) else None

@@ -1,19 +1,20 @@
-"""Derivatives of solutions: of x with F(x, p) = 0, by whatever algorithm x was found.
+"""Derivatives of solutions x of equations F(x, p) = 0, whatever algorithm found x.
 
-The solver runs on plain numbers. Its solution x0 then follows the parameters by Newton steps whose matrix J = dF/dx is
-a constant, computed at x0:
+The solver runs on plain numbers. Its solution x0 becomes a function of the parameters by Newton steps, whose matrix
+J = dF/dx is a constant, computed at x0:
 
     x = x0 - inverse(J) (F(x, p) - F(x0, p0))
 
-The right side has the value x0 to the bit. One step makes the first derivative right (it is the implicit function
-theorem: dx = -inverse(J) F_p dp), and each further one the next order, because the error is multiplied by the change of
-J. A step is written with NumPy operations on traced values, so every mode, nested in any way, differentiates it, and F
-may use traced values that it closes over. Christianson, Reverse accumulation and attractive fixed points (1994);
-Griewank and Walther, Evaluating Derivatives (2008), chapter 15; Blondel et al., Efficient and modular implicit
+The right side has the value x0 to the bit. One step makes the first derivative correct, by the implicit function
+theorem (dx = -inverse(J) F_p dp). Each further step makes the next order correct, because it multiplies the error by
+the change of J. A step consists of NumPy operations on traced values, so every mode, nested in any way, differentiates
+it, and F may use traced values that it closes over. Christianson, Reverse accumulation and attractive fixed points
+(1994); Griewank and Walther, Evaluating Derivatives (2008), chapter 15; Blondel et al., Efficient and modular implicit
 differentiation (2022).
 
-Before that x0 is polished by Newton's method on plain numbers, since a derivative at a point that is 1e-5 away from the
-solution is about as wrong; the value stays the solver's own. Polishing also finds solvers that have not converged.
+Before these steps x0 is polished by Newton's method on plain numbers, because at a point that is 1e-5 away from the
+solution the derivative has an error of about that size. The value stays the solver's. Polishing also detects solvers
+that have not converged.
 """
 
 import copy
@@ -52,20 +53,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Solve: TypeAlias = Callable[[Value], Value]
 
-# From so many unknowns, linear systems are solved by GMRES, which asks for products with the Jacobian alone.
+# From this number of unknowns on, linear systems are solved by GMRES, which needs only products with the Jacobian.
 LARGE = 1500
 # The reciprocal condition number below which a Jacobian counts as singular.
 SINGULAR = 1e-13
 # How far polishing may move a solution, relative to its size.
 NEAR = 1e-2
-# A Newton step by which a solver's own step counts as exact, relative to it.
+# The step of an integrator counts as exact if the Newton step of its equation is smaller than this, relative to it.
 EXACT = 1e-10
 # The most Newton steps of polishing.
 STEPS = 20
 
 
 def root(residual: Function, solver: Callable[P, R]) -> Callable[P, R]:
-    """A differentiable solution of `residual(x, *args) = 0`, found by anybody's solver.
+    """Return a function that solves `residual(x, *args) = 0` by any solver, and is differentiable.
 
     Arguments:
         residual: a function of the solution and of the arguments, written in NumPy; it returns a pytree with as many
@@ -74,12 +75,13 @@ def root(residual: Function, solver: Callable[P, R]) -> Callable[P, R]:
             called with plain numbers and need not be differentiable.
 
     Returns:
-        A function of the arguments that returns the solution. Derivatives of any order, in every mode, are those of the
-        exact solution near the one found; what `residual` closes over counts as an argument. The value is the solver's.
+        A function of the arguments that returns the solution. Its derivatives, of any order and in every mode, are
+        those of the exact solution near the one found. They include derivatives by the values that `residual` closes
+        over. The value is the solver's.
 
     Raises:
         NotDifferentiable: the solver has not converged (a Newton step leads far away), the Jacobian of the residual is
-            singular at the solution, or the residual has another number of elements than the solution.
+            singular at the solution, or the residual and the solution have different numbers of elements.
 
     Blondel et al., Efficient and modular implicit differentiation (2022).
 
@@ -110,7 +112,7 @@ def root(residual: Function, solver: Callable[P, R]) -> Callable[P, R]:
 
 
 def _solution(residual: Function, solution: Value, args: Value, kwargs: Value) -> Value:
-    """A solution with the derivatives of the root of a residual."""
+    """Return a solution with the derivatives of the residual's root."""
     leaves, tree = flatten(solution)
     if not leaves:
         raise NotDifferentiable(f"implicit.root: the solver returned {solution!r}; it has to return the solution")
@@ -132,10 +134,10 @@ def _solution(residual: Function, solution: Value, args: Value, kwargs: Value) -
 
 
 def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Value:
-    """The root `z` of a residual as a function of the values that the residual closes over.
+    """Return the root `z` of a residual as a function of the values that the residual closes over.
 
-    `z` is a plain vector. `at_primals` is the residual without derivatives: what it closes over is plain. The result is
-    `z` itself if the residual depends on nothing traced.
+    `z` is a plain vector. `at_primals` is the residual with plain values for all that it closes over. The result is
+    `z` itself if the residual depends on no traced value.
     """
     value = residual(z)
     _check_sizes(value, z, name)
@@ -151,9 +153,9 @@ def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Val
 def follow_each(
     residual: Function, z: Value, at_primals: Function, name: str, slope_of: Function | None = None
 ) -> Value:
-    """Do what `follow` does for a number, or an array of numbers each of which has an equation of its own.
+    """Do what `follow` does for a number, or for an array of numbers, each with a separate equation.
 
-    `slope_of` is the derivative of `at_primals`, which is found from it otherwise.
+    `slope_of` is the derivative of `at_primals`; without it, forward mode computes the derivative.
     """
     value = residual(z)
     _check_sizes(value, z, name)
@@ -179,7 +181,10 @@ def _usable(slope: Value, name: str) -> Value:
 
 
 def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value:
-    """The Newton steps that make every derivative of the root right, from the linear solver at `point`."""
+    """Return the root `z` after the Newton steps that make all its derivatives correct.
+
+    `solve` solves linear systems with the Jacobian at `point`, the polished root.
+    """
     value = counted(gathered(residual(point)))
     start, change = underived(value), 0.0
     for number in range(order(value)):
@@ -191,9 +196,9 @@ def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value
 def polished(
     f: Function, z: Value, name: str, near: float = NEAR, inverse_of: Callable[[Value], Solve] | None = None
 ) -> Value:
-    """The root near `z`, by Newton's method on plain numbers, as exactly as the residual tells.
+    """Return the root near `z`, found by Newton's method on plain numbers as exactly as rounding in `f` permits.
 
-    `inverse_of` makes the solver of linear systems with the Jacobian at a point, which is found by `f` otherwise.
+    `inverse_of` returns the solver of linear systems with the Jacobian at a point; without it, `inverse_at` does.
     """
     point, before, moved = z, np.inf, 0.0
     inverse: Solve | None = None
@@ -206,7 +211,7 @@ def polished(
         step = inverse(value)
         moved = float(np.linalg.norm(step))
         if moved > 0.3 * before:
-            break  # rounding, or no convergence
+            break  # the steps have reached rounding errors, or do not converge
         point, before = point - step, moved
         if moved <= 1e-15 * float(np.linalg.norm(point)):
             break
@@ -217,9 +222,9 @@ def polished(
 
 
 def polished_step(f: Function, z: Value, name: str, inverse_of: Callable[[Value], Solve]) -> tuple[Value, Solve]:
-    """The root near `z` of the equation of a solver's step, and the solver of linear systems with its Jacobian there.
+    """Return the root near `z` of the equation of an integrator's step, and the linear solver with its Jacobian there.
 
-    Mostly `z` is exact enough, and then it is the root, and one Jacobian serves for both.
+    Usually `z` is exact enough to be the root, and then only one Jacobian is computed.
     """
     inverse = inverse_of(z)
     if np.linalg.norm(inverse(f(z))) <= EXACT * np.linalg.norm(z):
@@ -229,9 +234,9 @@ def polished_step(f: Function, z: Value, name: str, inverse_of: Callable[[Value]
 
 
 def _check_isolated(turned: Value, name: str) -> None:
-    """Whether the Jacobian is nearly the same a little beside the solution: at a double root it is not.
+    """Check that the Jacobian is nearly the same at a point close to the solution; at a double root it is not.
 
-    `turned` is the Jacobian there times the inverse of the Jacobian at the solution, less the identity.
+    `turned` is the inverse of the Jacobian at the solution times the Jacobian at that point, minus the identity.
     """
     if not np.max(np.abs(turned), initial=0.0) <= 0.1:
         raise _singular(name, "the Jacobian of the equations vanishes at it")
@@ -242,7 +247,7 @@ def _beside(point: Value) -> Value:
 
 
 def _check_near(z: Value, point: Value, step: Value, name: str, near: float = NEAR) -> None:
-    """Whether polishing has converged, and to a point near the solver's."""
+    """Check that polishing has converged, to a point near the solver's solution."""
     size = 1 + float(np.linalg.norm(point))
     if not np.linalg.norm(step) <= 1e-7 * size or not np.linalg.norm(point - z) <= near * size:
         raise NotDifferentiable(
@@ -260,7 +265,7 @@ def _check_sizes(value: Value, z: Value, name: str) -> None:
 
 
 def inverse_at(f: Function, z: Value, name: str) -> Solve:
-    """The solver of linear systems with the Jacobian of `f` at `z`: by its inverse, or matrix-free by GMRES."""
+    """Return the solver of linear systems with the Jacobian of `f` at `z`, by its inverse or matrix-free by GMRES."""
     if len(z) >= LARGE:
         operator = JacobianOperator(f, z, name)
         return lambda b: solution(b, operator=operator)
@@ -269,7 +274,7 @@ def inverse_at(f: Function, z: Value, name: str) -> Solve:
 
 
 def inverted(matrix: Value, name: str) -> Value:
-    """The inverse of a Jacobian; raises `NotDifferentiable` for one that is singular."""
+    """Return the inverse of a Jacobian; raise `NotDifferentiable` if it is singular."""
     if not np.all(np.isfinite(matrix)):
         raise NotDifferentiable(f"{name}: the Jacobian at the solution is not finite")
     with np.errstate(all="ignore"):
@@ -279,7 +284,7 @@ def inverted(matrix: Value, name: str) -> Value:
             inverse: Value = np.linalg.inv(scaled)
         except np.linalg.LinAlgError:
             inverse = np.full(matrix.shape, np.inf)
-        # The condition number in Frobenius' norm, which is that in the usual one up to a factor of the size.
+        # The condition number in the Frobenius norm, which is that in the spectral norm up to a factor of the size.
         if np.any(scale == 0) or not np.linalg.norm(scaled) * np.linalg.norm(inverse) <= len(matrix) / SINGULAR:
             raise _singular(name, "the Jacobian of the equations is singular there")
     return inverse / scale.T
@@ -293,10 +298,11 @@ def _singular(name: str, reason: str) -> NotDifferentiable:
 
 
 class JacobianOperator:
-    """The Jacobian of `f` at `z` by its products with vectors.
+    """The Jacobian of `f` at `z` as products with vectors.
 
-    The program of `f` is recorded once, for the values that it closes over are gone when a reverse pass asks. The
-    products with the transpose are pulls along that record; they are linear, so their own record gives the others.
+    The program of `f` is recorded once, because the values that it closes over are no longer alive when a reverse pass
+    needs a product. Products with the transpose are pullbacks along that record. They are linear, so the pullback of
+    the pullback gives the products with the Jacobian.
     """
 
     def __init__(self, f: Function, z: Value, name: str) -> None:
@@ -306,17 +312,17 @@ class JacobianOperator:
 
     @property
     def T(self) -> "JacobianOperator":
-        """The transpose."""
+        """The transposed Jacobian."""
         other = copy.copy(self)
         other.pull, other.push = self.push, self.pull
         return other
 
     def product(self, v: Value) -> Value:
-        """The Jacobian times a vector."""
+        """Return the Jacobian times a vector."""
         return self.push(v)[0]
 
     def solve(self, b: Value) -> Value:
-        """The solution of a linear system, by GMRES: Saad and Schultz (1986)."""
+        """Solve a linear system by GMRES (Saad and Schultz 1986)."""
         matrix = scipy.sparse.linalg.LinearOperator((self.size, self.size), self.product, dtype=float)
         x, failed = scipy.sparse.linalg.gmres(matrix, b, rtol=1e-12, atol=0.0, restart=100, maxiter=50)
         if failed and not np.linalg.norm(self.product(x) - b) <= 1e-8 * np.linalg.norm(b):
@@ -335,7 +341,7 @@ solution: Primitive = linear(
 
 
 def stationary(lagrangian: Function, z: Value, name: str) -> Value:
-    """The point `z` where the gradient of a function vanishes, as a function of what that function closes over."""
+    """Return the point `z` where a function's gradient vanishes, as a function of the values it closes over."""
     return follow(grad(lagrangian), z, grad(frozen(lagrangian)), name)
 
 
