@@ -1,11 +1,14 @@
 """Initial value problems: derivatives of `solve_ivp` and `odeint` by parameters, initial values and times.
 
-SciPy solves on plain numbers, and the result has its values. There are two definitions of the derivative:
+SciPy solves the problem on plain numbers, and the result has SciPy's values. There are two definitions of the
+derivative:
 
-* "solution": of the exact solution. The problem is solved again to a tolerance of 1e-10 together with the variational
-  equation along a random direction, so the error of the derivative is controlled, whatever method and tolerances the
-  program asks for. The steps taken there are run again on traced values; pulled back, that is the adjoint equation.
-* "steps": of the numbers that the program's own method computes, its steps held fixed. Not for LSODA.
+* "solution": the derivative of the exact solution. The problem is solved again to a tolerance of 1e-10 together with
+  the variational equation along a random direction. So the error of the derivative is controlled, whatever method and
+  tolerances the program uses. The steps taken there run again on traced values; their pullback solves the adjoint
+  equation.
+* "steps": the derivative of the numbers that the program's method computes, with its steps held fixed. It is not
+  available for LSODA.
 
 Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I (1993), section I.14; Cao, Li, Petzold and Serban,
 Adjoint sensitivity analysis for differential-algebraic equations (2003); Kidger, On neural differential equations
@@ -36,17 +39,17 @@ from effgrad.toolbox.solutions import Constant, Solution, with_value
 from effgrad.toolbox.switches import refuse_moving_switches
 from effgrad.vocabulary import Function, Value
 
-# The relative tolerance of the solution that derivatives are taken of; Radau's method has order 5 only.
+# The relative tolerance of the solution that is differentiated. Radau's method has only order 5.
 TOLERANCE = {DOP853: 1e-10, Radau: 1e-9}
-# More explicit steps than these, and the problem counts as stiff; after each so many the eigenvalues are looked at,
-# of systems that are not larger.
+# A problem counts as stiff if it needs more than MOST_STEPS explicit steps. After every CHECKED steps the eigenvalues
+# of the Jacobian are computed, for systems of at most LARGEST equations.
 MOST_STEPS, CHECKED, LARGEST = 5000, 20, 300
-# By this part of the time to an event the exact solution is computed further, for it may come to the event later.
+# The exact solution is computed beyond an event by this part of the time to it, since it may reach the event later.
 LATER = 0.02
 
 
 class Definition(Effect):
-    """The effect of asking what the derivative of a differential equation's solution is."""
+    """The effect of asking for the definition of the derivative of a differential equation's solution."""
 
     @operation
     def choose(self) -> Value:
@@ -54,19 +57,19 @@ class Definition(Effect):
 
 
 class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
-    """A context that chooses what the derivatives of `solve_ivp` and `odeint` are.
+    """A context that chooses the definition of the derivatives of `solve_ivp` and `odeint`.
 
     Arguments:
-        choice: "solution", the default everywhere: the derivative of the exact solution, its error controlled to about
-            1e-9 whatever tolerances the program has; or "steps": the derivative of the numbers that the program's
-            method computes with its steps held fixed, which needs the method RK23, RK45, DOP853, Radau or BDF, and
-            agrees with the values to rounding also where these are coarse.
+        choice: "solution" or "steps". "solution" is the default outside any context: the derivative of the exact
+            solution, with an error of about 1e-9 whatever tolerances the program has. "steps" is the derivative of the
+            numbers that the program's method computes with its steps held fixed. It needs the method RK23, RK45,
+            DOP853, Radau or BDF, and agrees with the values to rounding, also if these are inaccurate.
 
-    Definitions nest, and the innermost holds.
+    Contexts nest, and the innermost one decides.
 
     Raises:
         ValueError: the choice is unknown.
-        NoRule: inside the context, under "steps", the method is another one.
+        NoRule: inside the context, with "steps", the program uses a method that is not listed above.
 
     >>> from effgrad import differential, grad
     >>> from scipy import integrate
@@ -89,7 +92,7 @@ class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
 
 
 class Problem(NamedTuple):
-    """An initial value problem with what is traced in it: y' = f(t, y) from `start` to `end`."""
+    """An initial value problem, y' = f(t, y) from `start` to `end` with the initial value `y`. All may be traced."""
 
     f: Function
     start: Value
@@ -99,12 +102,12 @@ class Problem(NamedTuple):
 
     @property
     def slope(self) -> Slope:
-        """The right-hand side of plain numbers."""
+        """The right-hand side on plain numbers."""
         return Slope(self.f)
 
 
 def trajectory(problem: Problem, until: float, scale: Value) -> Trajectory:
-    """The exact solution, by steps that are fine enough; `scale` is the size of each component."""
+    """Compute the exact solution by sufficiently small steps; `scale` is the size of each component."""
     slope, y = problem.slope, np.asarray(number(problem.y), float)
     start, end = float(number(problem.start)), float(number(problem.end))
     sign = 1.0 if end >= start else -1.0
@@ -115,7 +118,7 @@ def trajectory(problem: Problem, until: float, scale: Value) -> Trajectory:
         return sign * (t - until) >= 0
 
     atol = TOLERANCE[DOP853] * scale
-    with np.errstate(all="ignore"):  # an explicit method may try steps that are far too long
+    with np.errstate(all="ignore"):  # an explicit method may overflow, since it may try steps that are far too long
         explicit = DOP853(slope, start, y, end, rtol=TOLERANCE[DOP853], atol=atol)
         kind = Radau if _is_stiff(slope, explicit, done) else DOP853
     both, atol = np.concatenate([y, direction]), TOLERANCE[kind] * np.tile(scale, 2)
@@ -128,9 +131,10 @@ def trajectory(problem: Problem, until: float, scale: Value) -> Trajectory:
 
 
 def _is_stiff(slope: Slope, solver: Value, done: Callable[[float], bool]) -> bool:
-    """Whether stability and not accuracy bounds the steps of an explicit method, on plain numbers.
+    """Whether stability, and not accuracy, limits the steps of an explicit method on plain numbers.
 
-    It does where the step times the largest eigenvalue of the Jacobian stays at the bound of the region of stability.
+    Stability limits them if the step times the largest eigenvalue of the Jacobian stays at the boundary of the
+    stability region.
     """
     limited = 0
     for count in range(MOST_STEPS):
@@ -146,7 +150,7 @@ def _is_stiff(slope: Slope, solver: Value, done: Callable[[float], bool]) -> boo
 
 
 def _followed(problem: Problem, slope: Slope, grid: Grid) -> Trajectory:
-    """The steps of a grid on traced values: the ends of the interval are traced, what is between is not."""
+    """Run the steps of a grid on traced values. The ends of the interval may be traced; the times between are not."""
     times: Times = list(grid.times)
     times[0] = problem.start
     if times[-1] == number(problem.end):
@@ -155,7 +159,7 @@ def _followed(problem: Problem, slope: Slope, grid: Grid) -> Trajectory:
 
 
 def own_steps(problem: Problem, method: Value, until: float, options: dict[str, Value]) -> Trajectory:
-    """The steps that the program's method takes."""
+    """Run the steps that the program's method takes on traced values."""
     names = {kind.__name__: kind for kind in METHODS}
     kind = method if isinstance(method, type) else names.get(method)
     if kind not in METHODS:
@@ -184,7 +188,7 @@ def _vector(value: Value) -> Value:
 
 
 class TracedSolution:
-    """The dense output of `solve_ivp` in a differentiated program: called with a time, or a vector of times."""
+    """The dense output of `solve_ivp` in a differentiated program: a function of a time, or of a vector of times."""
 
     def __init__(self, path: Trajectory, sol: Value) -> None:
         self.path, self.sol = path, sol
@@ -196,13 +200,13 @@ class TracedSolution:
 
 
 def _chosen() -> str:
-    """The definition of the derivative that a context around the call has chosen."""
+    """The definition of the derivative that the innermost context around the call chooses."""
     choice: str = Definition.choose() if handled(Definition) else "solution"
     return choice
 
 
 def _of_any_length(arguments: Arguments) -> tuple[str, ...]:
-    """The fields that have a column for each step of the solver, or up to an event."""
+    """The fields of the result whose length depends on the solver's steps, or on an event."""
     return ("t", "y") if arguments.get("t_eval") is None or arguments.get("events") is not None else ()
 
 
@@ -237,17 +241,17 @@ def _solve_ivp(call: Call) -> Value:
 
 
 def _last_time(call: Call, result: Value, start: float, end: float) -> float:
-    """The time to which the solution of the derivative goes."""
+    """The time up to which the solution is computed for the derivative."""
     if result.status != 1:
         return end
     sign = 1.0 if end >= start else -1.0
     last = sign * max(sign * float(t[-1]) for t in result.t_events if len(t))
-    # The exact solution may come to the event later.
+    # The exact solution may reach the event later.
     return last if call.choice == "steps" else sign * min(sign * (last + LATER * (last - start)), sign * end)
 
 
 def _real(value: Value) -> Value:
-    """Integers as floats, which SciPy makes of them."""
+    """Convert integers to floats, as SciPy does."""
     value = gathered(value)
     return value * 1.0 if dtype_of(value).kind in "biu" else value
 
@@ -265,7 +269,7 @@ def _path(
 ) -> Trajectory:
     if call.choice == "steps":
         return own_steps(problem, method, until, plain_tree(options))
-    # Without times to evaluate at, SciPy's states are an empty list.
+    # If `t_eval` is empty, SciPy's states are an empty list.
     sizes = np.max(np.abs(values), axis=1, initial=0.0) if np.size(values) else np.abs(number(problem.y))
     path = trajectory(problem, until, sizes + 1e-3 * np.max(sizes, initial=1e-3))
     refuse_moving_switches(path.slope, path, problem.name)
@@ -275,14 +279,18 @@ def _path(
 def _constant(
     problem: Problem, call: Call, method: Value, result: Value, values: Value, options: dict[str, Value]
 ) -> Value:
-    """A result that no derivative reaches; not if values of one say where the right-hand side jumps."""
+    """Return a result on which no derivative depends.
+
+    Traced values may still decide where the right-hand side jumps. Then the path is computed, which refuses a jump that
+    moves with them.
+    """
     if uses_derivatives(problem.f, float(problem.start), np.asarray(problem.y, float)):
         _path(problem, call, method, float(problem.end), values, options)
     return result
 
 
 def _solved(call: Call, result: Value, path: Trajectory, events: list[Function], stopped: bool) -> Solution:
-    """The fields of the result of `solve_ivp`."""
+    """Return the result of `solve_ivp` with traced fields."""
     fields, exact = _of_events(call, result, path, events) if events else ({}, [])
     t_eval = call.get("t_eval")
     t = gathered(t_eval) if t_eval is not None else result.t
@@ -292,7 +300,7 @@ def _solved(call: Call, result: Value, path: Trajectory, events: list[Function],
             last = next(times[-1] for times, found in zip(exact, result.t_events, strict=True)
                         if len(found) and found[-1] == result.t[-1])  # fmt: skip
         t = joined([path.times[0], result.t[1:-1], last]) if len(result.t) > 1 else result.t
-    t = t[: len(result.t)]  # an event has cut the rest
+    t = t[: len(result.t)]  # a terminal event may have ended the solution before the later times
     if len(result.t):
         fields["y"] = with_value(_columns(path, t, number(t)), result.y)
     fields["t"] = with_value(t, result.t) if depends(t) else result.t
@@ -304,7 +312,10 @@ def _solved(call: Call, result: Value, path: Trajectory, events: list[Function],
 def _of_events(
     call: Call, result: Value, path: Trajectory, events: list[Function]
 ) -> tuple[dict[str, Value], list[Value]]:
-    """The times of events, and the states there; and these times along the exact solution."""
+    """Return the fields for events (their times and states), and the traced times themselves.
+
+    The times in the fields have SciPy's values. Those returned separately have the values of the exact solution.
+    """
     args, steps = tuple(call.get("args") or ()), call.choice == "steps"
     state = path.at if steps else path.by_a_step
     exact = [
@@ -320,7 +331,7 @@ def _of_events(
 
 
 def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
-    """The states at the times of the result; the first is the initial value."""
+    """Return the states at the times of the result, as columns; the state at the start is the initial value."""
     if plain_t[0] != path.grid.times[0] or depends(t):
         return path.at(t, plain_t)
     first = np.reshape(path.start, (-1, 1))

@@ -1,4 +1,4 @@
-"""Events of differential equations: the times at which a function of the solution is zero, as roots along it."""
+"""Events of differential equations: the times at which a function of the solution is zero, as roots of equations."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,15 @@ from effgrad.toolbox.implicit import follow_each
 from effgrad.toolbox.integrators import Trajectory
 from effgrad.vocabulary import Function, Value
 
-# Steps of Newton's method to the time of an event.
+# The most steps of Newton's method to the time of an event.
 NEWTON = 4
 
 
 def crossing(path: Trajectory, event: Function, args: Sequence[Value], t: float, steps: bool) -> Value:
-    """The time of an event: the root of its function along the solution, near the one that the solver has found.
+    """Return the time of an event: the root of its function along the solution, near the time that the solver found.
 
-    Along the exact solution the function changes as along the slope; along the `steps`, as along their interpolant.
+    The rate of change of the function is taken along the slope of the exact solution, or with `steps` along the
+    interpolant of the steps.
     """
 
     def value(t: Value, y: Value) -> Value:
@@ -37,7 +38,7 @@ def crossing(path: Trajectory, event: Function, args: Sequence[Value], t: float,
         return slope_at(frozen(lambda s: value(t + s, y + s * change)), np.float64(0.0))
 
     rate = slope(t)
-    for _ in range(NEWTON):  # from the program's time to that of the exact solution
+    for _ in range(NEWTON):  # from the time that the solver found to that of the exact solution
         if not rate:
             break
         step = at_primals(t) / rate

@@ -1,12 +1,13 @@
-"""Methods for differential equations, written so that each step can be run again on traced values.
+"""Methods for differential equations, written so that each step can run again on traced values.
 
-SciPy chooses the steps on plain numbers; here are the formulas of a step, with SciPy's coefficients: explicit
+SciPy chooses the steps on plain numbers. This module has the formulas of a step, with SciPy's coefficients: explicit
 Runge-Kutta methods (RK23, RK45, DOP853), Radau's collocation method, and backward differentiation formulas of variable
-order (BDF). A step of the last two is the root of an equation, and so has the implicit derivative of
-`effgrad.toolbox.implicit`. Differentiated, the steps of a Runge-Kutta method are the steps of the same method for the
-variational equation, and in reverse for the adjoint equation. Hairer, Norsett and Wanner, Solving Ordinary Differential
-Equations I (1993), section I.14 and chapter II; Sanz-Serna, Symplectic Runge-Kutta schemes for adjoint equations,
-automatic differentiation, optimal control, and more (2016); Shampine and Reichelt, The MATLAB ODE suite (1997).
+order (BDF). A step of the last two is the root of an equation, so its derivative is that of a root
+(`effgrad.toolbox.implicit`). Differentiating the steps of a Runge-Kutta method yields steps of the same method for the
+variational equation, and in reverse mode for the adjoint equation. Hairer, Norsett and Wanner, Solving Ordinary
+Differential Equations I (1993), section I.14 and chapter II; Sanz-Serna, Symplectic Runge-Kutta schemes for adjoint
+equations, automatic differentiation, optimal control, and more (2016); Shampine and Reichelt, The MATLAB ODE suite
+(1997).
 """
 
 import math
@@ -22,13 +23,14 @@ from effgrad.toolbox.slopes import Slope
 from effgrad.vocabulary import Function, Value
 
 Times: TypeAlias = list[Value]
-Kind: TypeAlias = Value  # a class of SciPy
+Kind: TypeAlias = Value  # a solver class of SciPy, such as RK45
 
 
 class Step(NamedTuple):
-    """One step from `start`, of length `length`: the state at its end, and the state at a part x of it, 0 <= x <= 1.
+    """One step from `start`, of length `length`: the state at its end, and the state at a fraction x of it.
 
-    `differences` are what a multi-step method knows at the end of a step, and begins the next one with.
+    `inside` is the function from x, 0 <= x <= 1, to the state. `differences` are the backward differences with which a
+    multi-step method begins the next step.
     """
 
     start: Value
@@ -38,7 +40,7 @@ class Step(NamedTuple):
     differences: Value = None
 
     def at(self, t: Value) -> Value:
-        """The states at some times: a vector for a number, columns for a vector of them."""
+        """The states at the given times: a vector for one time, columns for a vector of times."""
         return self.inside((t - self.start) / self.length)
 
 
@@ -46,26 +48,26 @@ class Method(Protocol):
     """A method that takes one step at a time."""
 
     def chosen(self, solver: Value) -> Value:
-        """Return what `step` needs of the choices and numbers of the last step that SciPy's solver has taken."""
+        """Return the data about the last step of SciPy's solver that `step` needs to repeat it."""
 
     def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
-        """The step of length `h` from `y` at `t`, for y' = f(t, y), after the step `before`.
+        """Take the step of length `h` from `y` at `t`, for y' = f(t, y), after the step `before`.
 
-        `slope` is f on plain numbers.
+        `slope` is f on plain numbers, and `chosen` is the result of the method of that name.
         """
 
 
 class Explicit:
-    """An explicit Runge-Kutta method, by the class of SciPy that has its coefficients."""
+    """An explicit Runge-Kutta method; `kind` is the class of SciPy that has its coefficients."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
 
     def chosen(self, solver: Value) -> None:
-        """Nothing: the length of a step determines it."""
+        """Return nothing, because the length of a step determines the step."""
 
     def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
-        """Take one step; the interpolant of order 7 of DOP853 evaluates three more stages, when it is asked for."""
+        """Take one step. The interpolant of order 7 of DOP853 evaluates three more stages, only when it is used."""
         kind = self.kind
         slopes = [f(t, y)]
         for row, c in zip(kind.A[1:], kind.C[1:], strict=True):
@@ -83,7 +85,7 @@ class Explicit:
 
 
 def _combined(weights: Iterable[float], slopes: list[Value]) -> Value:
-    """The sum of slopes with some weights, of which many are zero."""
+    """The weighted sum of slopes; many of the weights are zero."""
     used = [(weight, slope) for weight, slope in zip(weights, slopes, strict=False) if weight != 0]
     if not used:
         return 0.0 * slopes[0]
@@ -91,7 +93,7 @@ def _combined(weights: Iterable[float], slopes: list[Value]) -> Value:
 
 
 def _polynomial(matrix: Value, x: Value) -> Value:
-    """The polynomial without constant term whose coefficients are the columns of a matrix."""
+    """The value at x of the polynomial without constant term whose coefficients are the columns of a matrix."""
     powers = np.stack([x ** (power + 1) for power in range(np.shape(matrix)[-1])])
     return np.matmul(matrix, powers)
 
@@ -101,7 +103,7 @@ def _shifted(y: Value, change: Value, x: Value) -> Value:
 
 
 def _order_seven(f: Function, t: Value, y: Value, h: Value, end: Value, slopes: list[Value], x: Value) -> Value:
-    """The interpolant of DOP853."""
+    """The value of DOP853's interpolant at the fraction x of a step."""
     for row, c in zip(DOP853.A_EXTRA, DOP853.C_EXTRA, strict=True):
         slopes = [*slopes, f(t + c * h, y + h * _combined(row, slopes))]
     first, last = slopes[0], slopes[DOP853.n_stages]
@@ -114,11 +116,12 @@ def _order_seven(f: Function, t: Value, y: Value, h: Value, end: Value, slopes: 
     return _shifted(y, total, x)
 
 
-# Radau's points, and the integrals of the polynomials that are 1 at one of them from 0 to each.
+# Radau's points. COLLOCATION[i, j] is the integral, from 0 to point i, of the polynomial that is 1 at point j and 0 at
+# the two other points.
 POINTS = np.array([(4 - np.sqrt(6)) / 10, (4 + np.sqrt(6)) / 10, 1.0])
 POWERS = np.arange(3)
 COLLOCATION = (POINTS[:, None] ** (POWERS + 1) / (POWERS + 1)) @ np.linalg.inv(POINTS[:, None] ** POWERS)
-# The polynomial through 0 at 0 and some values at the points, as the coefficients of x, x^2 and x^3.
+# Maps values at the points to the coefficients of x, x^2 and x^3 in the polynomial through them and through 0 at 0.
 INTERPOLATION = np.linalg.inv(POINTS[:, None] ** (POWERS + 1)).T
 
 
@@ -126,11 +129,11 @@ class Implicit:
     """Radau's method of order 5: Hairer and Wanner, Solving Ordinary Differential Equations II (1996), section IV.8."""
 
     def chosen(self, solver: Value) -> Value:
-        """SciPy's stages."""
+        """Return SciPy's stages as one vector."""
         return solver.Z.reshape(-1).copy()
 
     def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
-        """Take one step, near SciPy's stages."""
+        """Take one step, whose stages are the solution near SciPy's stages."""
         n, name = len(y), "scipy.integrate: a step of Radau's method"
         start, state, length = number(t), number(y), number(h)
 
@@ -161,17 +164,18 @@ LEADING = (1 - np.array([0.0, -0.1850, -1 / 9, -0.0823, -0.0415, 0.0])) * SUMS
 class BackwardDifferences:
     """The numerical differentiation formulas of Shampine and Reichelt (1997), section 2: BDF.
 
-    A step of order k begins with the backward differences of the solution from the zeroth to the k-th, of points that
-    are one step apart. They are those of a polynomial, so where the length changes they are its differences for the new
-    length. The differences that the step ends with are as many as the next one needs, whose order SciPy has chosen.
+    A step of order k begins with the zeroth to the k-th backward differences of the solution, at points that are one
+    step apart. They determine a polynomial, so if the length of the step changes, they are replaced by the differences
+    of this polynomial for the new length. The step ends with as many differences as the next one needs, whose order
+    SciPy has chosen.
     """
 
     def chosen(self, solver: Value) -> tuple[int, Value]:
-        """The order of the next step, and the state at the end of this one."""
+        """Return the order of the next step, and the state at the end of this one."""
         return solver.order, solver.y.copy()
 
     def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
-        """Take one step, near SciPy's state at its end; the first has order 1."""
+        """Take one step, whose end is the solution near SciPy's state; the first step has order 1."""
         name = "scipy.integrate: a step of the method BDF"
         known = np.stack([y, h * f(t, y)]) if before is None else _resized(before.differences, h / before.length)
         order, (next_order, end) = len(known) - 1, chosen
@@ -191,31 +195,31 @@ class BackwardDifferences:
 
 
 def _defect(change: Value, f: Function, predicted: Value, history: Value, t: Value, scale: Value) -> Value:
-    """Return zero where the state at the end of a step is its prediction and this change."""
+    """The residual of a step's equation: zero if the state at its end is `predicted` plus `change`."""
     return change + history - scale * f(t, predicted + change)
 
 
 def _resized(differences: Value, factor: Value) -> Value:
-    """The backward differences of a polynomial for another length of the steps, `factor` times the one before."""
+    """The backward differences of the same polynomial for a new length of the steps, `factor` times the old one."""
     matrix = [_rising(-factor * place, len(differences)) for place in range(len(differences))]
     values = np.matmul(np.stack([np.stack(row) for row in matrix]), differences)
     return np.matmul(SIGNED[: len(differences), : len(differences)], values)
 
 
 def _rising(x: Value, count: int) -> list[Value]:
-    """The products x (x + 1) ... (x + j - 1) / j!, of which the polynomial with some backward differences is made."""
+    """The products x (x + 1) ... (x + j - 1) / j!, the basis of a polynomial given by its backward differences."""
     products = [0.0 * x + 1.0]
     for place in range(1, count):
         products.append(products[-1] * (x + place - 1) / place)
     return products
 
 
-# The backward differences of values at equal distances, the last value first: signed binomial coefficients.
+# The matrix from values at equal distances, the last value first, to their backward differences: signed binomials.
 SIGNED = np.array([[(-1) ** j * math.comb(i, j) for j in range(6)] for i in range(6)], float)
 
 
 def _updated(differences: Value, change: Value) -> Value:
-    """The backward differences after a step, and one more, which is the `change` of the state from its prediction."""
+    """The backward differences after a step, and one more, which is the `change` of the state from the prediction."""
     rows = [change]
     for row in reversed(differences):
         rows.insert(0, row + rows[0])
@@ -223,7 +227,7 @@ def _updated(differences: Value, change: Value) -> Value:
 
 
 def _backward(differences: Value, x: Value) -> Value:
-    """The polynomial with some backward differences at the end of a step, at parts x of the step."""
+    """The values at fractions x of a step of the polynomial with these backward differences at the end of the step."""
     return np.matmul(np.transpose(differences), np.stack(_rising(x - 1, len(differences))))
 
 
@@ -233,7 +237,7 @@ METHODS: dict[Kind, Method] = {
 
 
 class Grid(NamedTuple):
-    """The steps that SciPy took: their ends, and what it has chosen and computed in each."""
+    """The steps that SciPy took: the times between them, and for each step the data that `Method.chosen` returned."""
 
     kind: Kind
     times: list[float]
@@ -243,9 +247,9 @@ class Grid(NamedTuple):
 def chosen_steps(
     kind: Kind, f: Function, start: float, y: Value, end: float, done: Callable[[float], bool], **options: Value
 ) -> Grid | None:
-    """The steps that a method of SciPy takes on plain numbers until `done`; None if it fails.
+    """Return the steps that a method of SciPy takes on plain numbers until `done`; None if it fails.
 
-    In an interval of no length there is one, by which its state still follows both ends.
+    An interval of length 0 has one step of length 0, so that the state still depends on both ends.
     """
     if start == end:
         return Grid(DOP853, [start, end], [None])
@@ -261,7 +265,10 @@ def chosen_steps(
 
 
 class Trajectory:
-    """The solution of a differential equation as a function of what it depends on, by the steps of a grid."""
+    """The solution of a differential equation on traced values, computed by the steps of a grid.
+
+    `times` are the grid's times, whose ends may be traced, and `y` is the initial value.
+    """
 
     def __init__(self, slope: Slope, times: Times, y: Value, grid: Grid) -> None:
         self.slope, self.times, self.grid = slope, times, grid
@@ -276,7 +283,10 @@ class Trajectory:
         self.end = y
 
     def by_a_step(self, t: Value, plain_t: float) -> Value:
-        """The state at one time by a shorter step to it: as exact as the steps are, unlike the interpolant."""
+        """The state at a time by a shortened step to it, which is as accurate as the steps, unlike the interpolant.
+
+        An implicit method uses its interpolant.
+        """
         if not isinstance(self.method, Explicit):
             return self.at(t, plain_t)
         place = int(self._places(plain_t))
@@ -284,7 +294,7 @@ class Trajectory:
         return self.method.step(self.slope.f, self.slope, self.times[place], y, t - self.times[place], None, None).end
 
     def plain(self, t: float) -> Value:
-        """The state `by_a_step` on plain numbers."""
+        """The state `by_a_step`, on plain numbers."""
         if not isinstance(self.method, Explicit):
             return number(self.at(t, t))
         place = int(self._places(t))
@@ -298,14 +308,14 @@ class Trajectory:
         return low - slack <= t <= high + slack
 
     def _places(self, t: Value) -> Value:
-        """The numbers of the steps that some plain times are in."""
+        """The indices of the steps that contain the given plain times."""
         ends = np.asarray(self.grid.times)
         sign = 1.0 if ends[-1] >= ends[0] else -1.0
         return np.clip(np.searchsorted(sign * ends, sign * np.asarray(t), side="left") - 1, 0, len(ends) - 2)
 
     def at(self, t: Value, plain_t: Value) -> Value:
-        """The states at some times, as columns; `plain_t` are their plain values."""
-        if self.grid.times[0] == self.grid.times[-1]:  # there are no parts of a step of no length
+        """The states at the given times, as columns; `plain_t` are the plain values of the times."""
+        if self.grid.times[0] == self.grid.times[-1]:  # a step of length 0 has no fractions
             if np.ndim(plain_t) == 0:
                 return self.by_a_step(t, plain_t)
             return np.stack([self.by_a_step(t[i], plain_t[i]) for i in range(len(plain_t))], axis=1)
