@@ -1,9 +1,9 @@
 """Derivatives of sums over blocks of data, on the workers of a `dask.distributed` client.
 
-The program is written for one block, `f(parameters, block)`. Each worker differentiates it on the blocks that it holds,
-and the results are added in a binary tree over the blocks' numbers: the sum has the same bits on any number of workers,
-in whatever order they finish. A task depends on its block and the parameters alone, so that the scheduler may run it
-again when a worker is lost, and no block is counted twice.
+The program is written for one block, `f(parameters, block)`. Each worker differentiates it on the blocks that it holds.
+The results are added in a binary tree over the blocks' numbers, so the sum has the same bits on any number of workers,
+in whatever order they finish. A task depends only on its block and the parameters. So the scheduler may run it again
+when a worker is lost, and no block is counted twice.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ def _distributed() -> Value:
 
 
 def _check_options(name: str, blocks: Value, client: Value, no_workers_timeout: Value) -> None:
-    """Raise the error of a sum that is given blocks without an order, no client of Dask, or no number of seconds."""
+    """Raise an error if the blocks are no sequence, the client is not Dask's, or the timeout is not a duration."""
     sequence = isinstance(blocks, Iterable) and not isinstance(blocks, str | bytes | dict | set)
     if not sequence and not hasattr(blocks, "to_delayed"):
         raise TypeError(f"{name} takes a sequence of blocks; it was given {blocks!r}, a {type(blocks).__name__}")
@@ -57,17 +57,17 @@ class Sum:
 
     Arguments:
         f: `f(parameters, block)`, written in plain NumPy; `parameters` is a pytree of numbers and arrays.
-        blocks: the data: a sequence of blocks of any kind (arrays, tuples, data frames, names of files), or of
+        blocks: the data, as a sequence of blocks of any kind (arrays, tuples, data frames, names of files), or of
             `dask.delayed` calls that load them on the workers; or a Dask bag, array or data frame, whose partitions are
             the blocks.
-        client: a `distributed.Client`; without one, a cluster of processes on this machine, for as long as a `with`
-            block of this object lasts.
-        progress: show a bar on the terminal (the extra `effgrad[optimize]`). Dask's dashboard has the tasks by name.
+        client: a `distributed.Client`. The default is a cluster of processes on this machine, which lasts as long as a
+            `with` block of this object.
+        progress: show a bar on the terminal (the extra `effgrad[optimize]`). Dask's dashboard shows the tasks by name.
         compiled: compile the derivative on each worker (the extra `effgrad[compile]`).
-        no_workers_timeout: seconds without any worker after which a sum is an error, and waits no longer.
+        no_workers_timeout: the number of seconds without any worker after which a sum raises an error.
 
     Raises:
-        BlockFailed: the program failed on a block, or a worker died on it again and again; the error names the block.
+        BlockFailed: the program failed on a block, or workers died on it repeatedly; the error names the block.
         NoWorkers: the cluster has no workers, and none came; or it was closed.
 
     A block's derivative is computed on its worker, and the parts are added in a tree, always in the same order.
@@ -141,10 +141,10 @@ class Sum:
             if not is_number(ordinary(leaf)):
                 raise NotDifferentiable(f"the parameters hold {leaf!r}, a {type(leaf).__name__}, which is no number")
         if self.client is None:
-            _distributed()  # without Dask the error names the extra
+            _distributed()  # if Dask is missing, this error comes first and names the extra
             raise ValueError("there is no client: give one, or use the object in a with block")
         call = f"{what}-{self._name}-{uuid.uuid4().hex[:8]}"
-        # A task of their own, and not scattered: scattered data cannot be made again when their worker is lost.
+        # A task passes the parameters on. Scattered data would be lost with their worker, but a task can run again.
         shared = self.client.submit(given, args, key=f"parameters-{call}", pure=False)
         parts = [
             self.client.submit(
@@ -168,7 +168,7 @@ class Sum:
             found = self._gathered(parts, waiting)
             return found[0] if join else found
         except BaseException:
-            for future in (*parts, *waiting):  # the scheduler drops tasks that nobody wants
+            for future in (*parts, *waiting):  # the scheduler drops tasks whose futures are released
                 future.release()
             raise
 
@@ -189,7 +189,7 @@ class Sum:
         return self._data
 
     def _wait(self, parts: list[Future], results: list[Future]) -> None:
-        """Wait until all results are there, and show how many parts are; raise if there are no workers to wait for."""
+        """Wait until all results have arrived, and show the number of finished parts; raise if there are no workers."""
         alive = time.monotonic()
         with self._bar(len(parts)) as show:
             while not self._arrived(results):
@@ -204,7 +204,7 @@ class Sum:
             show(len(parts))
 
     def _arrived(self, results: list[Future]) -> bool:
-        """Wait for results for some time; return whether all are there."""
+        """Wait for results for some time; return whether all have arrived."""
         try:
             with self.client.as_current():
                 _distributed().wait(results, timeout=0.2 if self.progress else 1.0)
@@ -215,7 +215,7 @@ class Sum:
         return True
 
     def _gathered(self, parts: list[Future], results: list[Future]) -> list[Value]:
-        """Return results that are there, or name the blocks that failed."""
+        """Return the results, or raise an error that names the blocks that failed."""
         try:
             found: list[Value] = self.client.gather(results)
             return found
@@ -224,7 +224,7 @@ class Sum:
             if not failed:
                 raise
             first = parts[failed[0]].exception(timeout=10)
-            # A worker that dies takes its other blocks with it: they are under the same suspicion.
+            # If a worker dies, all its blocks fail, and any of them may be the cause. So all are named.
             killed = isinstance(first, _distributed().KilledWorker)
             failed = failed if killed else failed[:1]
             named = f"block{'s' if len(failed) > 1 else ''} {', '.join(map(str, failed))} of {len(parts)}"
@@ -232,7 +232,7 @@ class Sum:
 
     @contextlib.contextmanager
     def _bar(self, total: int) -> Iterator[Callable[[int], None]]:
-        """Give a function that shows how many of the blocks are done."""
+        """Yield a function that shows how many of the blocks are done."""
         if not self.progress:
             yield lambda done: None
             return
@@ -272,15 +272,16 @@ class LeastSquares(Sum):
         return self._sum("gauss_newton", parameters)
 
     def gauss_newton_product(self, parameters: Tree, direction: Tree) -> Tree:
-        """Return the Gauss-Newton matrix times a direction, without the matrix."""
+        """Return the Gauss-Newton matrix times a direction, without computing the matrix."""
         return self._sum("gauss_newton_product", parameters, direction)
 
     def triangle(self, parameters: Tree) -> Value:
         """Return the triangular factor of the Jacobian with the residuals as its last column, [J r] = Q R.
 
-        An array of shape (n + 1, n + 1), for n numbers in the parameters: a problem of n + 1 residuals, the last
-        column, with the same value, gradient and Gauss-Newton matrix, and without squaring the condition of J. Factors
-        of blocks are joined by pairs (Demmel, Grigori, Hoemmen and Langou 2012, section 3).
+        It is an array of shape (n + 1, n + 1), for n numbers in the parameters. Its last column holds the residuals,
+        and the rest the Jacobian, of a problem with the same value, gradient and Gauss-Newton matrix. Unlike J^T J, it
+        does not square the condition number of J. The factors of blocks are joined by pairs (Demmel, Grigori, Hoemmen
+        and Langou 2012, section 3).
         """
         found = self._run("triangle", (parameters,), joined_triangles)
         return np.concatenate([found, np.zeros((found.shape[1] - found.shape[0], found.shape[1]))])
@@ -292,7 +293,7 @@ class LeastSquares(Sum):
     def jacobians(self, parameters: Tree) -> list[scipy.sparse.csr_array]:
         """Return the Jacobian of each block's residuals, a SciPy sparse array of shape (residuals, n).
 
-        Its pattern is found on the worker, and it takes as many products as the pattern needs colours.
+        Its pattern is found on the worker, and it needs as many products as the pattern needs colours.
         """
         found: list[scipy.sparse.csr_array] = self._run("sparse_jacobian", (parameters,), None)
         return found
@@ -303,7 +304,7 @@ class LeastSquares(Sum):
 
 
 class Equations(Sum):
-    """The sum over blocks of a function that returns an array, with its Jacobian: equations for `optimize.root`.
+    """The sum over blocks of a function that returns an array, with its Jacobian, as equations for `optimize.root`.
 
     Arguments:
         f: a function `f(parameters, block)` that returns an array of the same shape for every block,
@@ -327,7 +328,7 @@ class Equations(Sum):
     """
 
     def value(self, parameters: Tree) -> Value:
-        """Return the sum, one vector."""
+        """Return the sum as one vector."""
         return self._sum("vector", parameters)
 
     def jacobian(self, parameters: Tree) -> Value:
@@ -338,10 +339,11 @@ class Equations(Sum):
 def few_residuals(
     total: LeastSquares, unflatten: Callable[[Any], Tree], loss: str
 ) -> tuple[Callable[[Value], Value], Callable[[Value], Value]]:
-    """Return functions of a vector: residuals and their Jacobian, times an orthogonal matrix that leaves n + 1 rows.
+    """Return functions from a vector to the residuals and to their Jacobian, both reduced to n + 1 rows.
 
-    The methods of `scipy.optimize.least_squares` see lengths and products alone, which are the same. Both come from
-    one factor, which is kept for the latest vector.
+    The rows are the result of multiplication by an orthogonal matrix. The methods of `scipy.optimize.least_squares` use
+    only lengths and inner products, which are the same. Both functions read one factor, which is kept for the latest
+    vector.
     """
     if loss != "linear":
         raise ValueError("the residuals of a distributed sum are joined: write the loss into those of a block")

@@ -1,4 +1,4 @@
-"""Runs of an optimiser: its evaluations are counted, timed and shown; interrupted, it gives the best point so far."""
+"""Runs of an optimiser: evaluations are counted, timed and shown. An interrupted run returns the best point so far."""
 
 import time
 from collections.abc import Callable
@@ -17,20 +17,20 @@ from effgrad.toolbox.compressed import raveled
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Value
 
-# Seconds of evaluation after which a program is compiled; and after which a derivative is staged as NumPy code, which
-# takes as long as some thirty evaluations of it.
+# The seconds of evaluation after which a program is compiled, and those after which a derivative is staged as NumPy
+# code. Staging takes as long as some thirty evaluations.
 PATIENCE, STAGED = 0.3, 0.015
 
 
 class Result(OptimizeResult):  # type: ignore[misc]
     """SciPy's result, with `x` in the structure of the start.
 
-    Beside SciPy's fields: `supplied` says which derivatives were given to SciPy, and how; `history` has the value of
-    each evaluation; `plot()` draws it.
+    Beside SciPy's fields, `supplied` says which derivatives were given to SciPy, and how. `history` has the value of
+    each evaluation, and `plot()` draws it.
     """
 
     def plot(self, axes: Value = None) -> Value:
-        """Draw the value of each evaluation and the best so far (on matplotlib axes, made if there are none)."""
+        """Draw the value of each evaluation and the best so far, on the given matplotlib axes or new ones."""
         try:
             import matplotlib.pyplot as plt
         except ModuleNotFoundError:
@@ -47,7 +47,7 @@ class Result(OptimizeResult):  # type: ignore[misc]
 
 
 class Unknowns:
-    """A pytree of numbers and arrays as one vector."""
+    """The unknowns of an optimiser: a pytree of numbers and arrays, and the same numbers as one vector."""
 
     def __init__(self, start: Value) -> None:
         leaves, self.tree = flatten(start)
@@ -71,15 +71,16 @@ class Unknowns:
         return self.tree.unflatten([x[a:b].reshape(shape) if shape else x[a] for a, b, shape in parts])
 
     def of_vector(self, f: Function) -> Function:
-        """`f` as a function of the vector."""
+        """Return `f` as a function of the vector."""
         f = read(f)
         return f if self.is_vector else lambda x, *args: f(self.unflatten(x), *args)
 
 
 class Timed:
-    """A function that is compiled when it has taken long, if the compiled program gives the same.
+    """A function that is compiled after it has run for long, if the compiled program returns the same result.
 
-    `hasten` makes the compiled program. A derivative that has one path is staged before, as NumPy code.
+    `hasten` makes the compiled program. A derivative with only one path is first staged as NumPy code. `settled` says
+    that the function is not replaced any more.
     """
 
     def __init__(self, f: Function, hasten: Function = compiled_program, is_derivative: bool = False) -> None:
@@ -104,10 +105,10 @@ class Timed:
         return result
 
     def _replace(self, program: Function, args: tuple[Value, ...], result: Value) -> bool:
-        """Take a program from now on if it gives the same as the function has; return whether it does."""
+        """Replace the function by a program if this returns the same result; return whether it does."""
         try:
             again = program(*args)
-        except Exception:  # a program that runs may have no form as a graph
+        except Exception:  # a program that runs as Python may be impossible to stage
             return False
         pairs = zip(flatten(again)[0], flatten(result)[0], strict=True)
         if not all(_like(one, other) for one, other in pairs):
@@ -123,9 +124,9 @@ def _like(one: Value, other: Value) -> bool:
 
 
 class Evaluations:
-    """The evaluations of one run: counted and shown; the best is kept, and what takes long is compiled.
+    """The evaluations of the function in one run. They are counted and shown, and the best point is kept.
 
-    `beside` has the other derivatives that the run is given, as functions of the unknowns.
+    `beside` are the derivatives that SciPy calls apart from the function. All are compiled if they take long.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class Evaluations:
         self.bar = _bar() if progress else None
 
     def timed(self, f: Function, hasten: Function = compiled_program) -> Function:
-        """Another function of the unknowns, which is compiled likewise."""
+        """Return a further function of the unknowns, which is compiled too if it takes long."""
         function = Timed(f, hasten, True)
         self.beside.append(function)
         return lambda *given: function(*given, *self.args)
@@ -151,17 +152,17 @@ class Evaluations:
         return any(function.compiled for function in (self.f, *self.beside))
 
     def settle(self) -> None:
-        """Compile nothing: what is compiled is compiled elsewhere."""
+        """Compile no function here, for runs whose functions are compiled on the workers."""
         for function in (self.f, *self.beside):
             function.settled = True
 
     @property
     def length(self) -> int:
-        """How many numbers the last evaluation returned."""
+        """The number of elements that the last evaluation returned."""
         return int(np.size(self.last))
 
     def run(self, solve: Callable[[], Value], interrupted: Callable[[float, Value], Value]) -> Value:
-        """Let SciPy solve; where that is interrupted, the result is made of the best value and point so far."""
+        """Let SciPy solve; after an interrupt, return what `interrupted` makes of the best value and point so far."""
         with self:
             try:
                 return solve()
@@ -195,7 +196,7 @@ class Evaluations:
 
 
 def _require_real(result: Value) -> None:
-    """Check the first result: real numbers, which every later one is like."""
+    """Check that the first result consists of real numbers; later results are of the same kind."""
     for leaf in flatten(result)[0]:
         kind = dtype_of(leaf).kind if isinstance(leaf, float | int | complex | np.generic | np.ndarray) else type(leaf)
         if kind not in ("f", "i", "u"):
@@ -216,7 +217,7 @@ def _bar() -> Value:
 
 
 def observe(evaluations: Evaluations, unknowns: Unknowns, supplied: str, solve: Callable[[], Value]) -> Result:
-    """Let SciPy solve; an interrupt gives the best point so far."""
+    """Let SciPy solve, and return its result, or after an interrupt the best point so far."""
 
     def interrupted(value: float, x: Value) -> Result:
         count = len(evaluations.history)
