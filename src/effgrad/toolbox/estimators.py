@@ -1,9 +1,9 @@
-"""The estimators of the derivative of an expectation: handlers that say how a sample depends on its parameters.
+"""The estimators of the derivative of an expectation: handlers that decide how a sample depends on its parameters.
 
-A program that draws computes a sample of f(X, p), and by path derivatives its gradient is one of the gradient of the
-expectation E f(X, p). Where there is no path (a discrete choice), or where it is not wanted, `expectation` takes
-another estimator: the handler of the draws decides what they mean. Mohamed, Rosca, Figurnov and Mnih, Monte Carlo
-gradient estimation in machine learning (2020).
+A program that draws random numbers computes a sample of f(X, p). By path derivatives, its gradient is a sample of the
+gradient of the expectation E f(X, p). If there is no path derivative (for a discrete choice), or if it is not wanted,
+`expectation` uses another estimator, which is another handler of the draws. Mohamed, Rosca, Figurnov and Mnih, Monte
+Carlo gradient estimation in machine learning (2020).
 """
 
 import functools
@@ -33,27 +33,27 @@ class Sampled(Effect):
 
     @operation
     def depend(self, sample: Sample) -> Value:
-        """The sample as the program goes on with it."""
+        """The value with which the program goes on after drawing a sample."""
 
 
 @of_function
 def expectation(
     f: Callable[P, R], estimator: str = "path", samples: int = 1, baseline: bool = True
 ) -> Callable[P, R]:
-    """A function whose value is a mean of random runs of `f`, and whose derivative is an estimate by choice.
+    """Return a function whose value is a mean of random runs of `f`, and whose derivative is by a chosen estimator.
 
     Arguments:
         f: a function that draws random numbers with NumPy (a generator made inside or passed in, or the functions of
             `numpy.random`) and returns a pytree of numbers and arrays.
-        estimator: "path" differentiates the samples (reparametrisation; the draws alone, without this function, do
-            the same); "score" weighs a run by the derivative of the log-density of all its draws, needs no derivative
-            of `f` in the samples and is right for discrete draws, to every order; "measure" runs the rest of the
-            program twice for each number drawn, and is of first order.
+        estimator: "path" differentiates the samples (reparametrisation), as draws do without this function too.
+            "score" weighs a run by the derivative of the log-density of all its draws; it needs no derivative of `f`
+            with respect to the samples, and is right for discrete draws, to every order. "measure" runs the rest of the
+            program twice for each number drawn, and has first derivatives only.
         samples: the number of runs whose mean is returned.
-        baseline: with "score" and several samples, subtract from each run the mean of the others, which leaves the
-            expectation as it is and lowers the variance.
+        baseline: with "score" and several samples, subtract from each run the mean of all other runs. This does not
+            change the expectation and lowers the variance.
 
-    Each estimate is unbiased where the expectation may be differentiated under the integral: with "path", `f` has to be
+    Each estimate is unbiased if the expectation may be differentiated under the integral. With "path", `f` must be
     continuous in the samples.
 
     Returns:
@@ -61,7 +61,7 @@ def expectation(
 
     Raises:
         NoRule: a draw has no path (or no log-density, or no measure-valued derivative) in a parameter that is traced.
-        NotDifferentiable: a second derivative of "measure".
+        NotDifferentiable: a second derivative is requested with "measure".
 
     Foerster et al., DiCE: the infinitely differentiable Monte Carlo estimator (2018); Kool, van Hoof and Welling, Buy 4
     REINFORCE samples, get a baseline for free (2019); Mohamed et al. (2020).
@@ -92,7 +92,7 @@ def expectation(
 
 
 class Path(Handler[Sampled]):
-    """Reparametrised draws, the default: a sample moves with its parameters."""
+    """Reparametrised draws, which are the default: a sample moves with its parameters."""
 
     def depend(self, sample: Sample) -> Value:
         return sample.path()
@@ -107,7 +107,7 @@ def _by_path(program: Function, samples: int, baseline: bool) -> list[Value]:
 
 
 class Score(Handler[Sampled]):
-    """Draws that do not move; the logarithm of their density is kept, as a function of the parameters."""
+    """Draws that do not move. The sum of their log-densities is accumulated, as a function of the parameters."""
 
     def enter(self) -> None:
         self.log_density: Value = 0.0
@@ -118,7 +118,7 @@ class Score(Handler[Sampled]):
 
 
 def _by_score(program: Function, samples: int, baseline: bool) -> list[Value]:
-    """Runs times a factor that is 1 and has the derivatives of the density, relative to it, of every order."""
+    """Return runs times a factor, which is 1 and has the derivatives of the density divided by it, of every order."""
     runs, factors = [], []
     for _ in range(samples):
         with Score() as score:
@@ -137,7 +137,10 @@ def _by_score(program: Function, samples: int, baseline: bool) -> list[Value]:
 
 
 class Recorded(Handler[Draw, Sampled]):
-    """Draws that do not move: all plain samples, and those with traced parameters by their number among them."""
+    """Draws that do not move. All plain samples are recorded in order, in `taken`.
+
+    `samples` are the draws with traced parameters, each with its index in `taken`.
+    """
 
     def enter(self) -> None:
         self.taken: list[Value] = []
@@ -153,7 +156,7 @@ class Recorded(Handler[Draw, Sampled]):
 
 
 class Another(Handler[Draw, Sampled]):
-    """A run whose first draws are given; the later ones are fresh."""
+    """A run whose first draws are given, and whose later draws are fresh."""
 
     def __init__(self, given: list[Value]) -> None:
         self.given = given
@@ -170,7 +173,7 @@ class Another(Handler[Draw, Sampled]):
 
 
 def _by_measure(program: Function, samples: int, baseline: bool) -> list[Value]:
-    """Runs with the derivative by each number drawn: of the rest of the program after two other draws of it."""
+    """Return runs with derivatives by measures: the program runs again with two other numbers for each one drawn."""
     return [_measured(program) for _ in range(samples)]
 
 
@@ -192,7 +195,7 @@ def _measured(program: Function) -> Value:
 
 
 def _plain_run(program: Function, before: list[Value], sample: Value, index: Value, end: Value) -> Value:
-    """The plain result of a run after some draws, the last of which has another number at an index."""
+    """Return the plain result of a run with the draws `before`, and then `sample` with the number `end` at `index`."""
     other = np.array(sample, np.result_type(sample, end))
     other[index] = end
     with Another([*before, other[()]]):
@@ -200,7 +203,7 @@ def _plain_run(program: Function, before: list[Value], sample: Value, index: Val
 
 
 def _element(parameter: Value, value: Value, index: Value) -> Value:
-    """The element of a parameter that an element of the sample belongs to."""
+    """Return the element of a parameter that the element of the sample at `index` was drawn with."""
     if np.ndim(parameter) == 0:
         return parameter
     return np.broadcast_to(gathered(parameter), np.shape(value))[index]

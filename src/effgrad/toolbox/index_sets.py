@@ -1,9 +1,10 @@
 """Index sets: which inputs each element of a value depends on, for the pattern of a Jacobian.
 
 The shadow of a value is a sparse matrix of truth values with a row for each of its elements and a column for each
-input. An operation's dependence is told by its kind: an elementwise operation unites the sets of the elements that
-meet, one that moves elements moves their sets, one along an axis unites the sets along it, and a linear one is probed.
-Any other operation lets every element depend on all. So a pattern may have more places than are needed, and no fewer.
+input. The kind of an operation determines the sets of its result. An elementwise operation unites the sets of the
+elements that it combines, an operation that moves elements moves their sets, an operation along an axis unites the sets
+along it, and a linear operation is probed. For any other operation, every element depends on all. So a pattern may have
+more elements than the Jacobian needs, but never fewer.
 Griewank and Walther 2008, section 7.1 (index domains); Gebremedhin, Manne and Pothen 2005, SIAM Review 47.
 """
 
@@ -22,9 +23,10 @@ from effgrad.primitives.index_map import broadcast_numbers, numbered
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Value
 
-Sets: TypeAlias = Any  # a sparse matrix (csr) of truth values, or None where nothing depends on an input
+Sets: TypeAlias = Any  # a sparse matrix (csr) of truth values, or None if no element depends on an input
 
-# The most places of a pattern that are told without a hint of sparsity, and the most elements of a probed argument.
+# The most elements of a pattern in which all elements depend on all inputs, and the most elements of an argument that
+# is probed.
 MOST, PROBED = 1 << 26, 1 << 11
 
 
@@ -45,14 +47,14 @@ class IndexSets(Mode):
 
 
 def _selection(columns: Value, count: int) -> Sets:
-    """A row for each column named, with that column alone; -1 names none."""
+    """Return a matrix with one row for each item of `columns`, which has that column alone, or none for -1."""
     kept = columns >= 0
     ends = np.concatenate([[0], np.cumsum(kept)])
     return sparse.csr_array((np.ones(ends[-1], bool), columns[kept], ends), (len(columns), count))
 
 
 def _united(matrix: Sets, sets: Sets) -> Sets:
-    """For each row of a matrix of truth values, the union of the sets of its columns."""
+    """Return, for each row of a matrix of truth values, the union of the sets of its columns."""
     return ((matrix.astype(np.int8) @ sets.astype(np.int8)) != 0).tocsr()
 
 
@@ -64,7 +66,7 @@ def _union(parts: list[Sets]) -> Sets:
 
 
 def dependence(operation: Operation) -> Sets:
-    """The index sets of a result, from those of the arguments."""
+    """Return the index sets of a result, given those of the arguments."""
     primitive, params, primals, sets, result = operation
     shapes, shape = [np.shape(p) for p in primals], np.shape(result)
     if primitive.kind == "elementwise" or (not params and primitive.kind == "linear" and shapes == [shape]):
@@ -88,7 +90,10 @@ def _elementwise(operation: Operation, shapes: list[tuple[int, ...]], shape: tup
 
 
 def _chosen(operation: Operation, index: int) -> Value:
-    """Whether an element of the result can be one of an argument's: a constant condition of `np.where` excludes it."""
+    """Return whether each element of the result may come from an argument; a constant `np.where` condition excludes it.
+
+    It is one truth value, or one for each element.
+    """
     primitive, _, primals, sets, result = operation
     if not primitive.selects or any(place == 0 or sets[place - 1] is not None for place in primitive.read[index]):
         return True
@@ -98,7 +103,7 @@ def _chosen(operation: Operation, index: int) -> Value:
 
 
 def _rows(sets: Sets, rows: Value) -> Sets:
-    """The sets of some rows; -1 stands for a row that is empty."""
+    """Return the sets of the given rows; -1 stands for an empty row."""
     if rows.min(initial=0) < 0:
         empty = sparse.csr_array((1, sets.shape[1]), dtype=bool)
         return sparse.vstack([empty, sets], format="csr")[rows + 1]
@@ -106,14 +111,14 @@ def _rows(sets: Sets, rows: Value) -> Sets:
 
 
 def _moved(primitive: Primitive, shapes: list[Value], sets: list[Sets], params: Value) -> Sets:
-    """Move the numbers of the elements, counted from 1; a constant's are 0."""
+    """Return the sets of a result whose elements are moved. The operation moves their numbers too; constants have 0."""
     numbers = numbered(shapes, [own is not None for own in sets])
     places = np.ravel(primitive.function(*numbers, **params)).astype(int)
     return _rows(sparse.vstack([own for own in sets if own is not None], format="csr"), places - 1)
 
 
 def _local(primitive: Primitive, index: int, primals: list[Value], shape: tuple[int, ...], params: Value) -> Sets:
-    """Return which elements of an argument those of the result depend on, or None if that is not known."""
+    """Return which elements of an argument each element of the result depends on, or None if that is not known."""
     size, count = np.size(primals[index]), int(np.prod(shape))
     given = np.shape(primals[index])
     if primitive is sparse_product:
@@ -142,7 +147,7 @@ def _traced(primals: list[Value]) -> bool:
 
 
 def _of_matrices(index: int, primals: list[Value]) -> Sets:
-    """A product of two matrices or vectors: a constant's zeros exclude what they meet."""
+    """Return the dependence of a product of matrices or vectors; a constant's zeros exclude the elements they meet."""
     other = primals[1 - index]
     known = np.ones(np.shape(other), bool) if isinstance(other, Tracer) else np.asarray(other) != 0
     shape = np.shape(primals[index])
