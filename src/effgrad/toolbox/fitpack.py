@@ -1,14 +1,14 @@
-"""Splines that FITPACK fits: through values, near to them with given knots, and smooth within a sum of squares.
+"""Splines that FITPACK fits: interpolating splines, least-squares splines with given knots, and smoothing splines.
 
-FITPACK chooses the knots among the points, and which points these are is a constant. The smoothing spline with those
-knots is the one of least roughness (the sum of squares of the jumps of its last derivative at the inner knots) whose
-weighted squared distance to the values is s. So its coefficients c solve a linear least-squares problem,
+FITPACK chooses the knots among the points, and the derivative treats this choice as a constant. The smoothing spline
+with these knots is the one of least roughness (the sum of squares of the jumps of its last derivative at the inner
+knots) whose weighted squared distance to the values is s. So its coefficients c minimise the sum of squares
 
     |W (y - A c)|^2 + rate^2 |D c|^2,
 
 and the rate is defined by |W (y - A c)|^2 = s. SciPy finds it to one part in a thousand of s. The derivative is that of
-the spline that SciPy returns, by the implicit function theorem, where s keeps its distance to the sum of squares.
-Dierckx, Curve and surface fitting with splines (1993), chapters 4 and 5 (curves: section 9.1).
+the spline that SciPy returns, by the implicit function theorem, with the difference between its sum of squares and s
+held fixed. Dierckx, Curve and surface fitting with splines (1993), chapters 4 and 5 (curves: section 9.1).
 """
 
 import functools
@@ -31,14 +31,17 @@ from effgrad.toolbox.frozen import frozen, number, underived
 from effgrad.toolbox.implicit import follow_each
 from effgrad.vocabulary import Function, Reached, Value
 
-# How near FITPACK comes to the sum of squares s, relative to it; and a little more, for rounding.
+# The relative accuracy to which FITPACK meets the sum of squares s, and a little more for rounding.
 TOLERANCE = 1.001e-3
 KINDS: tuple[Any, ...] = (UnivariateSpline, InterpolatedUnivariateSpline, LSQUnivariateSpline)
 
 
 class Problem:
-    """A fit: points x, rows of values y, weights, ends of the interval, degree, the sum of squares s (None: the least
-    for given knots; 0: a spline through the values), and the knots inside the interval if they are given."""
+    """A fit of rows of values y at points x, with weights w, the ends of the interval, and the degree k.
+
+    s is the sum of squares: None for the least one with given knots, 0 for a spline through the values. `knots` are the
+    knots inside the interval if they are given.
+    """
 
     def __init__(self, x: Value, y: Value, w: Value, ends: Any, k: int, s: Value = None, knots: Value = None) -> None:
         self.x, self.y, self.k, self.s, self.knots = np.asarray(x), np.asarray(y), int(k), s, knots
@@ -48,7 +51,7 @@ class Problem:
         self.ends = self.x[0] if low is None else low, self.x[-1] if high is None else high
 
     def spline(self, t: Value, c: Value) -> tuple[Value, Value]:
-        """The knots and the coefficients (a row for each B-spline) with derivatives, from those that SciPy found."""
+        """Return SciPy's knots and coefficients (a row for each B-spline) with derivatives."""
         knots = with_value(self._around(self._inner(t)), t)
         if isinstance(self.s, int | float) and self.s == 0:
             derived = splines.interpolation_coefficients(self.x, self.y, knots, self.k, None)
@@ -57,11 +60,11 @@ class Problem:
         return knots, with_value(derived, c, "a fit of FITPACK")
 
     def distance(self, knots: Value, c: Value) -> Value:
-        """The weighted sum of squares of the distances of a spline to the values."""
+        """Return the weighted sum of squares of the distances of a spline to the values."""
         return np.sum((self.w * (self.y - np.matmul(splines.collocation(self.x, knots, self.k), c))) ** 2)
 
     def _inner(self, t: Value) -> Value:
-        """The knots inside the interval: those given, or the data points where SciPy has put them, or their means."""
+        """Return the knots inside the interval: those given, or the data points, or means of two, that SciPy chose."""
         if self.knots is not None:
             return np.asarray(self.knots)
         inner, x = t[self.k + 1 : -self.k - 1], plain(self.x)
@@ -74,7 +77,7 @@ class Problem:
         return np.concatenate([low] * (self.k + 1) + [inner] + [high] * (self.k + 1))
 
     def _nearest(self, knots: Value, c: Value) -> Value:
-        """The coefficients of the spline with given knots that is nearest, or of the smooth one within s."""
+        """Return the coefficients of the nearest spline with these knots, or of the smoothing spline for s."""
         rows, right = self.w * splines.collocation(self.x, knots, self.k), self.w * self.y
         n = shape_of(knots)[0] - self.k - 1
         if self.s is None or n == self.k + 1:
@@ -102,14 +105,14 @@ class Problem:
         return smooth(follow_each(residual, rate, frozen(residual), "a smoothing spline"))
 
     def _jumps(self, knots: Value, n: int) -> Value:
-        """The jumps of the last derivative of each B-spline (columns) at the inner knots, in a unit of their own."""
+        """Return the scaled jumps of the last derivative of each B-spline (columns) at the inner knots."""
         last = splines.derivative_of_spline(knots, np.eye(n), self.k, self.k)[1]
         size = (number(knots)[-1] - number(knots)[0]) / (n - self.k)
         return size**self.k * (last[1:] - last[:-1])
 
 
 def _rate(rows: Value, right: Value, jumps: Value, c: Value) -> Value:
-    """The rate at which jumps count for a spline that SciPy has found; 0 for the nearest spline."""
+    """Return the rate with which SciPy's spline minimises the sum of squares; 0 if it is the nearest spline."""
     jump = jumps.T @ (jumps @ c)
     square = np.sum((rows.T @ (right - rows @ c)) * jump) / np.sum(jump * jump)
     if not square > 0:
@@ -121,9 +124,9 @@ def _rate(rows: Value, right: Value, jumps: Value, c: Value) -> Value:
 
 
 def _fit(arguments: dict[str, Value], problem: Function, plain_fit: Function, name: str) -> Value:
-    """The knots, the coefficients and the squared distance of a fit, of `arguments` that may be traced.
+    """Return the knots, the coefficients and the squared distance of a fit, whose `arguments` may be traced.
 
-    `problem` makes the `Problem`, and `plain_fit` runs SciPy: it returns knots, rows of coefficients, and the distance.
+    `problem` makes the `Problem`. `plain_fit` runs SciPy, and returns knots, rows of coefficients, and the distance.
     """
 
     def run(converted: Function, kept: Function) -> Value:
@@ -133,7 +136,7 @@ def _fit(arguments: dict[str, Value], problem: Function, plain_fit: Function, na
             return t, c, distance
         this = problem(given)
         knots, coefficients = this.spline(t, c)
-        # SciPy's own sum of squares is wrong in the last digits, or in all where it is rounding.
+        # SciPy's sum of squares is wrong in its last digits, or in all digits if it consists of rounding errors.
         at = None if distance is None else with_value(this.distance(knots, coefficients), distance)
         return knots, coefficients, at
 
@@ -165,7 +168,7 @@ def _rows(tck: Any) -> Value:
 
 
 def _usual(x: Value) -> float:
-    """The sum of squares that SciPy takes for weights that are one over the standard deviation of each value."""
+    """The sum of squares that SciPy uses if the weights are the reciprocals of the values' standard deviations."""
     count = shape_of(np.asarray(x))[0]
     return float(count - np.sqrt(2 * count))
 
@@ -188,14 +191,14 @@ def _splrep(*args: Value, **options: Value) -> Value:
         tck, distance, *_ = _plain_splrep(**given, full_output=1)
         return *_rows(tck), distance
 
-    result = outside(lambda: _plain_splrep(**_examples(arguments), full_output=full))  # its warnings and errors
+    result = outside(lambda: _plain_splrep(**_examples(arguments), full_output=full))  # for SciPy's warnings and errors
     t, c, distance = _fit(arguments, _splrep_problem, plain_fit, "splrep")
     tck = t, np.concatenate([c[:, 0], np.zeros(arguments["k"] + 1)]), arguments["k"]
     return (tck, distance, *result[2:]) if full else tck
 
 
 def _parameters(x: Value) -> Value:
-    """The lengths of the polygon through points (rows), up to each of them, as parts of the whole."""
+    """The lengths of the polygon through points (rows) up to each of them, as fractions of the total length."""
     length = np.cumsum(np.sqrt(np.sum((x[1:] - x[:-1]) ** 2, axis=1)))
     return np.concatenate([np.zeros(1), length / length[-1]])
 
@@ -232,7 +235,7 @@ def _splprep(*args: Value, **options: Value) -> Value:
 
 
 def _of_object(original: Function, problem: Function, curve: bool) -> Function:
-    """The rule of `make_splrep` or `make_splprep`: SciPy's object with traced knots and coefficients."""
+    """Return the rule of `make_splrep` or `make_splprep`: SciPy's object, with traced knots and coefficients."""
 
     def rule(*args: Value, **options: Value) -> Value:
         arguments = _bound(original, *args, **options)
@@ -267,11 +270,11 @@ def _make_splprep_problem(given: dict[str, Value]) -> Problem:
     return _curve_problem(given, *_points_and_parameters(given), _with_all_knots(given))
 
 
-# Objects: UnivariateSpline and its two kinds.
+# Objects: UnivariateSpline and its two subclasses.
 
 
 def _univariate(kind: Any) -> Function:
-    """The rule of the constructor: SciPy's, and the traced knots and coefficients in its result."""
+    """Return the rule of a constructor, which runs SciPy's and puts traced knots and coefficients into the object."""
     original = vars(kind)["__init__"]
 
     def rule(self: Any, *args: Value, **options: Value) -> None:

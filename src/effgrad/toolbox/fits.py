@@ -1,7 +1,7 @@
-"""`scipy.optimize`: least squares and linear programs, as minima of functions that are known.
+"""`scipy.optimize`: least squares and linear programs, as minima of known functions.
 
-A sum of squares is minimised under its bounds, so the rule of `effgrad.toolbox.minima` says the rest. The covariance of
-`curve_fit` is computed from the Jacobian at the traced parameters, with SciPy's own values.
+A sum of squares is minimised under bounds, so its derivative is that of any minimum (`effgrad.toolbox.minima`). The
+covariance of `curve_fit` is computed from the Jacobian at the traced parameters, and has SciPy's values.
 """
 
 import functools
@@ -58,7 +58,7 @@ def _least_squares(call: Call) -> Value:
         return 0.5 * np.sum(scale**2 * RHO[loss]((residuals(x) / scale) ** 2))
 
     def last_at_solution(field: Value) -> Value:
-        """A field; a program that keeps the unknowns of its last call has those of the solution."""
+        """Return a field after a call at the solution, for functions that store the unknowns of their last call."""
         residuals(x)
         return field
 
@@ -67,7 +67,7 @@ def _least_squares(call: Call) -> Value:
     if not depends(x) and not depends(at):
         return result
     fields = {"x": x, "cost": with_value(cost(x), result.cost), "fun": with_value(at, result.fun)}
-    # The one is 0 for every exact solution, the other a number for each bound that is active.
+    # `optimality` is 0 for every exact solution, and `active_mask` is discrete: a number for each active bound.
     fields |= {"optimality": result.optimality, "active_mask": result.active_mask}
     if loss == "linear":
         fields["jac"] = Deferred(lambda: last_at_solution(jacobian(residuals)(x)))
@@ -152,12 +152,12 @@ def _lsq_linear(call: Call) -> Value:
 
 
 def _dense(matrix: Value) -> Value:
-    """A matrix of a problem as an array: the solutions are for as many unknowns as there are columns."""
+    """Return a matrix of a problem, which may be sparse, as a dense array with a column for each unknown."""
     return matrix.toarray() if issparse(matrix) else gathered(matrix)
 
 
 def _listed(bounds: Value) -> list[Value]:
-    """The bounds of `linprog`, which may be one pair for all unknowns; by default these are not negative."""
+    """Return the bounds of `linprog` as a list; they may be one pair for all unknowns, by default (0, None)."""
     if bounds is None:
         return [(0, None)]
     pair = len(bounds) == 2 and not isinstance(bounds[0], tuple | list) and np.ndim(number(bounds[0])) == 0

@@ -1,8 +1,8 @@
 """`scipy.sparse.linalg` with a `LinearOperator` whose products use traced values.
 
-SciPy's iterative methods run on plain numbers. Their result is then the root of the equations that it solves, as
-functions of what the products close over (`effgrad.toolbox.implicit`); nothing but products with the operator is asked
-for. In compiled programs and batches these are call backs.
+SciPy's iterative methods run on plain numbers. The result is the root of the equations that it solves, so it is a
+function of the values that the products close over (`effgrad.toolbox.implicit`). This needs only products with the
+operator. In compiled programs and batches the methods are call backs.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ from effgrad.vocabulary import Function, Value
 
 
 def applied(operator: LinearOperator, x: Value) -> Value:
-    """The product of an operator and a vector, which may be traced, by the functions that the operator is made of."""
+    """Return the product of an operator and a vector, which may be traced, by the functions in the operator."""
     kind: Any = type(operator)
     args: Any = getattr(operator, "args", ())
     if kind is _interface._CustomLinearOperator:
@@ -44,7 +44,7 @@ def applied(operator: LinearOperator, x: Value) -> Value:
         result = _times(operator.A, x)
     elif kind is _interface.IdentityOperator:
         result = x
-    else:  # of a class of the user's
+    else:  # a class of the user
         result = read(operator._matvec)(x)
     return np.reshape(gathered(result), (-1,))
 
@@ -61,14 +61,14 @@ def _transposed(operator: LinearOperator, x: Value) -> Value:
 
 
 class Products:
-    """The products of an operator as functions of a vector."""
+    """The products of an operator, and of its adjoint, as functions of a vector."""
 
     def __init__(self, operator: LinearOperator) -> None:
         self.shape, self.dtype = operator.shape, operator.dtype
         self.functions = lambda x: applied(operator, x), lambda x: _transposed(operator, x)
 
     def plain(self, functions: tuple[Function, Function]) -> tuple[LinearOperator, Observed]:
-        """The operator on plain numbers, and the function that says whether it has met traced values."""
+        """Return an operator on plain numbers, and its product, which records whether it has used traced values."""
         matvec, rmatvec = map(Observed, functions)
         return LinearOperator(self.shape, matvec=matvec, rmatvec=rmatvec, dtype=self.dtype), matvec
 
@@ -135,7 +135,7 @@ def _eigsh(A: Value, k: int = 6, *args: Value, return_eigenvectors: bool = True,
 
 
 def _followed(product: Function, value: Value, vector: Value) -> Value:
-    """An eigenvalue and its eigenvector, one below the other, as a root of their equations."""
+    """Return an eigenvalue and its eigenvector, joined to one vector, as a root of their equations."""
 
     def residual(z: Value) -> Value:
         return np.concatenate([np.reshape((np.sum(z[1:] ** 2) - 1) / 2, (1,)), product(z[1:]) - z[0] * z[1:]])
@@ -144,7 +144,7 @@ def _followed(product: Function, value: Value, vector: Value) -> Value:
 
 
 def _linear_operator(shape: Value, matvec: Function, *args: Value, dtype: Value = None, **options: Value) -> Value:
-    """A `LinearOperator`, whose type is asked of a plain product, not of one with traced values."""
+    """Return a `LinearOperator`, whose dtype is found by a product without traced values."""
     if dtype is None and len(args) < 3:
         dtype = np.result_type(plain_tree(gathered(matvec(np.zeros(shape[1])))))
     return LinearOperator(shape, matvec, *args, **({} if dtype is None else {"dtype": dtype}), **options)

@@ -1,8 +1,9 @@
 """`scipy.optimize`: the optimisers, with the derivative of `effgrad.toolbox.implicit`.
 
 SciPy finds the minimum on plain numbers. There the gradient of the Lagrangian f(x) - l (c(x) - b) vanishes, with one
-multiplier l for each constraint that is active: the equations of Karush, Kuhn and Tucker, whose root follows what the
-functions, bounds and constraints depend on. Bounds are constraints on x itself, so one list of rows says everything.
+multiplier l for each active constraint. These are the equations of Karush, Kuhn and Tucker. Their root is a function of
+the values that the functions, bounds and constraints depend on. Bounds are constraints on x itself, so one list of rows
+describes all constraints.
 Fiacco, Introduction to sensitivity and stability analysis in nonlinear programming (1983); Nocedal and Wright,
 Numerical Optimization (2006), chapters 12 and 18.
 """
@@ -24,26 +25,27 @@ from effgrad.toolbox.implicit import polished, stationary
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
 from effgrad.vocabulary import Function, Value
 
-# A constraint this near to its bound, relative to the bound's size, may be active: the first that gives a minimum.
+# A constraint this near to its bound, relative to the bound's size, may be active. The distances are tried in order,
+# until one yields a minimum.
 NEARLY = (1e-4, 1e-3, 1e-2)
-# A multiplier this small, relative to the gradient's size, says that the constraint does not hold the minimum.
+# If a multiplier is this small, relative to the gradient's size, the constraint does not hold the minimum.
 WEAK = 1e-6
 
 
 class Row(NamedTuple):
-    """Some constraints `lower <= function(x) <= upper`; the bounds broadcast to the function's shape."""
+    """One or more constraints `lower <= function(x) <= upper`; the bounds broadcast to the function's shape."""
 
     function: Function
     lower: Value
     upper: Value
 
     def at(self, x: Value) -> tuple[Value, Value, Value]:
-        """The values, and their bounds."""
+        """Return the values of the constraints at x, and their lower and upper bounds."""
         return gathered(self.function(x)), self.lower, self.upper
 
 
 class Active(NamedTuple):
-    """The constraints of a row that hold the minimum, by their numbers, and the bounds that they are at."""
+    """The constraints of a row that hold the minimum: their indices, and the bounds that they attain."""
 
     function: Function
     places: Value
@@ -51,9 +53,9 @@ class Active(NamedTuple):
 
 
 def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
-    """The minimum `x` of a function as a function of what `f` and the rows depend on.
+    """Return the minimum `x` of `f` as a function of the traced values that `f` and the rows depend on.
 
-    It is `x` itself if they depend on nothing traced.
+    It is `x` itself if they depend on no traced value.
     """
     value = f(x)
     if not any(map(depends, (gathered(value), *(part for row in rows for part in row.at(x))))):
@@ -68,7 +70,7 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
         active, multipliers = _active(gradient, x, rows, nearly, name)
         try:
             moved = _followed(f, x, active, multipliers, name)
-        except NotDifferentiable as error:  # perhaps a method of interior points, which keeps away from a constraint
+        except NotDifferentiable as error:  # an interior-point method may have kept away from an active constraint
             failed = failed or error
         else:
             return moved
@@ -77,7 +79,7 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
 
 
 def _check_met(row: Row, x: Value, name: str) -> None:
-    """Refuse a point at which a constraint is far from being met."""
+    """Refuse a point at which a constraint is clearly violated."""
     value, *bounds = (np.asarray(plain_tree(part), float) for part in row.at(x))
     lower, upper = (np.where(np.isfinite(bound), bound, value) for bound in bounds)
     excess = np.maximum(lower - value, value - upper)
@@ -89,7 +91,7 @@ def _check_met(row: Row, x: Value, name: str) -> None:
 
 
 def _followed(f: Function, x: Value, active: list[Active], multipliers: Value, name: str) -> Value:
-    """The minimum under equations, as a function of what these and `f` depend on."""
+    """Return the minimum under the active constraints, as a function of the values that these and `f` depend on."""
     n = len(x)
 
     def lagrangian(z: Value) -> Value:
@@ -103,14 +105,14 @@ def _followed(f: Function, x: Value, active: list[Active], multipliers: Value, n
 
     z = np.concatenate([x, multipliers])
     moved = stationary(lagrangian, z, name)
-    if moved is z:  # nothing traced is in these equations: whether the minimum is theirs, nobody has seen
+    if moved is z:  # no traced value is in these equations, so it is still unchecked whether x solves them
         polished(grad(frozen(lagrangian)), z, name)
         return x
     return moved[:n]
 
 
 def _number(value: Value) -> Value:
-    """A function's value; SciPy takes an array of one number too."""
+    """Return a function's value as a number; SciPy accepts an array of one number too."""
     return np.reshape(gathered(value), ()) if np.ndim(number(value)) or type(value) in (list, tuple) else value
 
 
@@ -121,7 +123,7 @@ def _at(value: Value, places: Value) -> Value:
 def _active(
     gradient: Value, x: Value, rows: list[Row], nearly: float, name: str
 ) -> tuple[list[Active], Value]:
-    """The active constraints, and their multipliers: the gradient is the sum of theirs, times the multipliers."""
+    """Return the active constraints and their multipliers, by which their gradients sum to the gradient of f."""
     near = [candidate for row in rows for candidate in _near(row, x, nearly)]
     if not near:
         return [], np.zeros(0)
@@ -142,9 +144,9 @@ def _raveled(f: Function) -> Function:
 
 
 def _holding(gradient: Value, matrix: Value, signs: Value, slack: Value, name: str) -> tuple[Value, Value]:
-    """The constraints that hold the minimum, as truth values, and their multipliers.
+    """Return which constraints hold the minimum, as truth values, and their multipliers.
 
-    At a lower bound a multiplier is positive, at an upper one negative; that of an equality may be either.
+    A multiplier is positive at a lower bound, negative at an upper bound, and of either sign for an equality.
     """
     kept = np.ones(len(signs), bool)
     weak = WEAK * (1 + float(np.linalg.norm(gradient)))
@@ -164,7 +166,10 @@ def _holding(gradient: Value, matrix: Value, signs: Value, slack: Value, name: s
 
 
 class Near(NamedTuple):
-    """The constraints of a row that are near a bound: by their numbers, with the signs that multipliers have there."""
+    """The constraints of a row that are near a bound: their indices, and the signs that their multipliers must have.
+
+    A sign is 0 for an equality. `slack` are the distances to the bound.
+    """
 
     function: Function
     places: Value
@@ -174,7 +179,7 @@ class Near(NamedTuple):
 
 
 def _near(row: Row, x: Value, nearly: float) -> Iterator[Near]:
-    """The constraints of a row that are near their lower bounds, or equal to them, and those near their upper ones."""
+    """Yield the constraints of a row near their lower bounds, with all equalities, and those near the upper ones."""
     values = np.reshape(plain_tree(gathered(row.function(x))), (-1,))
     lower, upper = np.broadcast_to(number(row.lower), values.shape), np.broadcast_to(number(row.upper), values.shape)
     equal = lower == upper
@@ -240,7 +245,7 @@ def _listed(constraints: Value) -> list[Value]:
 
 
 def _result(call: Call, result: Value, f: Function, rows: list[Row]) -> Value:
-    """A result with the fields of a minimum: `x`, `fun` and `jac`."""
+    """Return a result with the traced fields of a minimum: `x`, `fun` and `jac`."""
     single = np.ndim(result.x) == 0
     x0 = np.atleast_1d(np.asarray(result.x, float))
 
@@ -278,7 +283,7 @@ def _minimize_scalar(call: Call) -> Value:
 
 
 def _global(original: Function, bounded: bool) -> Value:
-    """The rule of a global optimiser; it has the derivative of the minimum that it ends in."""
+    """Return the rule of a global optimiser, whose derivative is that of the minimum that it found."""
 
     def rule(call: Call) -> Value:
         bounds = call.get("bounds")
@@ -290,7 +295,7 @@ def _global(original: Function, bounded: bool) -> Value:
 
 
 def _legacy(original: Function, *functions: str) -> Value:
-    """The rule of a function that returns the minimum alone, or first in a tuple with its value."""
+    """Return the rule of an old function, which returns the minimum alone, or a tuple of the minimum, its value, ..."""
 
     def rule(call: Call) -> Value:
         bounds = [(call.get("x1"), call.get("x2"))] if call.get("x2") is not None else call.get("bounds")
@@ -311,14 +316,14 @@ def _legacy(original: Function, *functions: str) -> Value:
 
 
 def _valued(call: Call, name: str) -> Function:
-    """The function that is minimised, which may return its gradient too."""
+    """Return the function that is minimised, without the gradient that the user's function may also return."""
     f = call.function(name)
     pair = "approx_grad" in call.signature.parameters and call.get("fprime") is None and not call.get("approx_grad")
     return (lambda x: f(x)[0]) if pair else f
 
 
 def _constants(call: Call, parts: Value) -> list[Value]:
-    """The other parts of a result; a dictionary's numbers are refused when they are read."""
+    """Return the remaining parts of a result; the numbers in a dictionary are refused when they are read."""
     return [differentiated(part, call.name) if isinstance(part, dict) else part for part in parts]
 
 

@@ -1,7 +1,7 @@
 """`scipy.optimize`: the root finders, with the derivative of `effgrad.toolbox.implicit`.
 
-SciPy finds the root on plain numbers. A root does not depend on where the search for it began, so a start or a bracket
-with derivatives is taken as plain.
+SciPy finds the root on plain numbers. A root does not depend on where the search for it began, so a traced start or
+bracket is replaced by its plain value.
 """
 
 import scipy.optimize
@@ -17,13 +17,13 @@ from effgrad.vocabulary import Function, Value
 
 
 def _of_one(call: Call, f: Function, root: Value) -> Value:
-    """The root of a function of one number, or of each number of an array."""
+    """Return the root of a function of one number, or of a function that acts on each number of an array."""
     single = np.ndim(root) == 0 and not isinstance(root, np.ndarray | np.generic)
     z = np.float64(root) if single and isinstance(root, float) else root
 
     def residual(x: Value) -> Value:
         value = gathered(f(x))
-        # A function of a number may return an array of one.
+        # A function of a number may return an array of one number.
         return np.reshape(value, ()) if np.ndim(z) == 0 and np.shape(number(value)) == (1,) else value
 
     moved = follow_each(residual, z, frozen(residual), f"scipy.optimize.{call.name}")
@@ -31,7 +31,7 @@ def _of_one(call: Call, f: Function, root: Value) -> Value:
 
 
 def _of_many(call: Call, f: Function, x: Value) -> Value:
-    """The root of a system of equations."""
+    """Return the root of a system of equations."""
     x = np.asarray(x)
     shape = x.shape
 
@@ -65,7 +65,7 @@ def _newton(call: Call, f: Function, result: Value) -> Value:
     if not call.get("full_output"):
         return _of_one(call, f, result)
     root = _of_one(call, f, result[0])
-    if isinstance(result[1], np.ndarray):  # of an array: whether each has converged, and whether its slope was zero
+    if isinstance(result[1], np.ndarray):  # two arrays: whether each root has converged, whether its slope was zero
         return (root, *result[1:])
     return root, differentiated(result[1], call.name, root=root)
 
@@ -79,7 +79,7 @@ def _fixed_point(call: Call, f: Function, result: Value) -> Value:
 def _root(call: Call, f: Function, result: Value) -> Value:
     pair = call.get("jac") is True
     x = _of_many(call, (lambda x: f(x)[0]) if pair else f, result.x)
-    # The function is zero at the root, wherever that moves.
+    # The function is zero at the root wherever the root moves, so `fun` is constant.
     return differentiated(result, call.name, x=x, fun=result.fun) if depends(x) else result
 
 

@@ -1,6 +1,6 @@
-"""Results of solvers in a differentiated program: their fields are computed when they are asked for, or refused.
+"""Results of solvers in a differentiated program, whose fields are computed, or refused, when they are read.
 
-A field of floating point that has no derivative is refused when it is read, so none is silently constant.
+Reading a floating-point field that has no derivative raises an error, so no field is silently constant.
 """
 
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from effgrad.vocabulary import Value
 
 
 class Deferred:
-    """A field of a result that is computed when it is asked for."""
+    """A field of a result that is computed when it is first read."""
 
     def __init__(self, compute: Callable[[], Value]) -> None:
         self.compute = compute
 
 
 class Constant:
-    """A field of a result that has a value and no derivative rule."""
+    """A field of a result that has a value but no derivative rule."""
 
     def __init__(self, value: Value, name: str) -> None:
         self.value, self.name = value, name
@@ -31,7 +31,7 @@ class Constant:
 
 
 class Solution(OptimizeResult):  # type: ignore[misc]
-    """The result of a solver in a differentiated program; it is read as SciPy's."""
+    """The result of a solver in a differentiated program, which is read like SciPy's."""
 
     def __getitem__(self, key: str) -> Value:
         value = super().__getitem__(key)
@@ -52,13 +52,13 @@ class Solution(OptimizeResult):  # type: ignore[misc]
 
 
 def differentiated(result: Value, name: str, **fields: Value) -> Solution:
-    """A solver's result with some fields replaced by traced ones; others of floating point are refused when read."""
+    """Return a solver's result with traced `fields`; its remaining floating-point fields raise an error when read."""
     given = {key: _kept(value, f"scipy.optimize.{name}") for key, value in dict(result).items()}
     return Solution(given | {key: value for key, value in fields.items() if key in given})
 
 
 def _kept(value: Value, name: str) -> Value:
-    """A field without derivative: numbers of iterations, messages and truth values are what they are."""
+    """Return a field without derivative. Numbers of iterations, messages and truth values may be read unchanged."""
     if isinstance(value, dict):
         return Solution({key: _kept(item, name) for key, item in value.items()})
     whole = isinstance(value, bool | int | str | bytes | None) or getattr(value, "dtype", np.dtype("O")).kind in "biuSU"
@@ -66,5 +66,5 @@ def _kept(value: Value, name: str) -> Value:
 
 
 def with_value(traced: Value, value: Value) -> Value:
-    """`traced` with the value of `value`, from which it differs by rounding."""
+    """Return `traced` with the plain value of `value`, from which it differs by rounding."""
     return value + (traced - underived(traced))

@@ -1,4 +1,4 @@
-"""The rows of `scipy.optimize`: its root finders, its optimisers and its fits."""
+"""The derivative rules of `scipy.optimize`: root finders, optimisers and fits."""
 
 from effgrad.toolbox import fits, minima, roots
 from effgrad.vocabulary import Value
