@@ -1,8 +1,8 @@
 """`scipy.optimize` with the derivatives supplied: `minimize`, `least_squares`, `root` and `curve_fit`.
 
-SciPy runs; every derivative that its method can use is given to it: gradients in one run with the values, products with
-Hessians, Jacobians that are sparse where that takes fewer products. Unknowns are pytrees. A run that is interrupted
-returns the best point so far.
+SciPy runs the method, and receives every derivative that the method can use: gradients in one run with the values,
+products with Hessians, and Jacobians, which are sparse if that takes fewer products. Unknowns are pytrees. An
+interrupted run returns the best point so far.
 """
 
 import functools
@@ -24,12 +24,12 @@ from effgrad.toolbox.evaluations import Evaluations, Result, Unknowns, observe
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Value
 
-# What each method of `minimize` can use beside the value.
+# The methods of `minimize` that can use the gradient, products with the Hessian too, or the Hessian too.
 GRADIENT = frozenset(("cg", "bfgs", "l-bfgs-b", "tnc", "slsqp"))
 PRODUCTS = frozenset(("newton-cg", "trust-ncg", "trust-krylov", "trust-constr"))
 HESSIAN = frozenset(("dogleg", "trust-exact"))
-# Numbers of unknowns from which a Jacobian is computed from few products where it can be, and from which it is given to
-# SciPy as a sparse matrix, for which SciPy iterates.
+# From MANY unknowns on, a Jacobian is computed from few products if possible. From LARGE unknowns on it is then given
+# to SciPy as a sparse matrix, with which SciPy solves linear systems by iteration.
 MANY, LARGE = 50, 1000
 
 
@@ -43,25 +43,25 @@ def minimize(
 
     Arguments:
         fun: a function `fun(x, *args)` that returns one real number, in plain NumPy; or a sum over blocks on many
-            machines, `effgrad.distributed.Sum` or `LeastSquares`. For the second, products with the Hessian and the
-            Hessian are those of Gauss and Newton.
-        x0: the start, a pytree of numbers and arrays; `fun` is given pytrees like it.
+            machines, `effgrad.distributed.Sum` or `LeastSquares`. For `LeastSquares`, the Gauss-Newton matrix replaces
+            the Hessian, also in products.
+        x0: the start, a pytree of numbers and arrays; `fun` receives pytrees of the same structure.
         args: further arguments of `fun`.
         method: one of SciPy's, or None for SciPy's choice (BFGS; L-BFGS-B with bounds; SLSQP with constraints).
-            Methods that use a gradient get it in one run with the value; Newton-CG, trust-ncg, trust-krylov and
-            trust-constr get products with the Hessian, dogleg and trust-exact the Hessian.
+            Methods that use a gradient receive it in one run with the value. Newton-CG, trust-ncg, trust-krylov and
+            trust-constr also receive products with the Hessian, and dogleg and trust-exact the Hessian.
         bounds: as SciPy's, for the vector of all unknowns.
-        constraints: as SciPy's; functions of the pytree, whose Jacobians are supplied where they are not given.
+        constraints: as SciPy's; functions of the pytree, whose Jacobians are supplied unless you give them.
         tol: as SciPy's.
-        callback: as SciPy's; it is given the vector of all unknowns.
+        callback: as SciPy's; it receives the vector of all unknowns.
         options: as SciPy's.
-        progress: show the number of evaluations and the best value while it runs (needs `rich`).
+        progress: show the number of evaluations and the best value during the run (needs `rich`).
 
-    A program that takes long is compiled on the way, and so are those of the derivatives.
+    If a program takes long, it is compiled during the run, and so are its derivatives.
 
     Returns:
-        SciPy's result with `x` like `x0`, and the fields `supplied`, `history` and `plot()`. Interrupted (Ctrl-C), it
-        is the best point so far, with `success` False.
+        SciPy's result with `x` in the structure of `x0`, and the fields `supplied`, `history` and `plot()`. After an
+        interrupt (Ctrl-C) it is the best point so far, with `success` False.
 
     Raises:
         NotDifferentiable: `fun` returns no real number, or the start has no numbers.
@@ -107,8 +107,8 @@ def minimize(
 
 
 def _supply_sum(total: Sum, unknowns: Unknowns, evaluations: Evaluations, given: dict[str, Value]) -> None:
-    """Take the derivatives from the workers."""
-    evaluations.settle()  # what is compiled is compiled there
+    """Replace the derivatives by those that the workers compute."""
+    evaluations.settle()  # the workers compile the programs
     if "jac" in given:
 
         def both(x: Value) -> Value:
@@ -131,7 +131,7 @@ def _supply_sum(total: Sum, unknowns: Unknowns, evaluations: Evaluations, given:
 
 
 def _constraints(constraints: Value, unknowns: Unknowns) -> tuple[Value, bool]:
-    """Constraints on the vector, with Jacobians, and whether there are any."""
+    """Return constraints on the vector of unknowns, with Jacobians, and whether there are any."""
     listed = list(constraints) if isinstance(constraints, list | tuple) else [constraints]
 
     def with_jacobian(one: Value) -> Value:
@@ -147,7 +147,7 @@ def _constraints(constraints: Value, unknowns: Unknowns) -> tuple[Value, bool]:
 
 
 def _flat(f: Function) -> Function:
-    """`f` with its results, a pytree, as one vector."""
+    """Return `f` with its result, a pytree, as one vector."""
     f = read(f)
 
     def flat(*args: Value) -> Value:
@@ -158,18 +158,21 @@ def _flat(f: Function) -> Function:
 
 
 def _direct(f: Function, evaluations: Evaluations) -> Function:
-    """The Jacobian of `f` at a point that has been evaluated: in one run where there are more results than unknowns."""
+    """Return the Jacobian of `f`, by forward mode if the last evaluation returned more numbers than there are unknowns.
+
+    Otherwise it is by reverse mode.
+    """
     forward, backward = jacobian(f, mode="forward"), jacobian(f, mode="reverse")
     return evaluations.timed(lambda x, *args: (forward if evaluations.length > x.size else backward)(x, *args))
 
 
 def _matrix(f: Function, x: Value, evaluations: Evaluations) -> tuple[Function, str]:
-    """A function that returns the Jacobian of `f`, computed from few products where it can be, and its description."""
+    """Return the Jacobian of `f` as a function, computed from few products if possible, and a description of it."""
     if x.size >= MANY:
         found = SparseJacobian(f, 0, None, False)
         try:
             found(x, *evaluations.args)
-        except NotDifferentiable:  # it is dense
+        except NotDifferentiable:  # the Jacobian is dense
             return _direct(f, evaluations), "the Jacobian"
         told = f"from {found.products} products"
         if 4 * found.products < x.size:
@@ -185,12 +188,12 @@ def least_squares(
     fun: Function | LeastSquares, x0: Value, bounds: Value = (-np.inf, np.inf), method: str = "trf", *,
     args: tuple[Value, ...] = (), progress: bool = False, **options: Value,
 ) -> Result:  # fmt: skip
-    """`scipy.optimize.least_squares` with the Jacobian supplied, sparse where few products give it.
+    """`scipy.optimize.least_squares` with the Jacobian supplied, as a sparse matrix if few products suffice for it.
 
     Arguments:
         fun: a function `fun(x, *args)` that returns the residuals: a vector, or a pytree of numbers and arrays. Or
-            `effgrad.distributed.LeastSquares`, for n unknowns: the residuals stay on the workers, and `fun` and `jac`
-            of the result are n + 1 numbers of the same length and their Jacobian.
+            `effgrad.distributed.LeastSquares`, whose residuals stay on the workers. For n unknowns, `fun` of the result
+            is then a vector of n + 1 numbers with the norm of the residuals, and `jac` is the Jacobian of this vector.
         x0: the start, a pytree.
         bounds: as SciPy's, for the vector of all unknowns.
         method: as SciPy's.
@@ -199,7 +202,7 @@ def least_squares(
         options: as SciPy's.
 
     Returns:
-        SciPy's result as from `minimize`; its `history` has half the sums of squares.
+        SciPy's result with the changes described for `minimize`; its `history` has half the sums of squares.
 
     Raises:
         NotDifferentiable: as for `minimize`.
@@ -220,7 +223,7 @@ def least_squares(
     evaluations = Evaluations(f, args, progress, lambda r: 0.5 * float(np.sum(np.square(r))))
     if few is not None:
         matrix, kind = evaluations.timed(few), "the Jacobian, of a distributed sum"
-        evaluations.settle()  # what is compiled is compiled on the workers
+        evaluations.settle()  # the workers compile the programs
     elif method == "lm":
         matrix, kind = _direct(f, evaluations), "the Jacobian"
     else:
@@ -249,7 +252,7 @@ def root(
         options: as SciPy's.
 
     Returns:
-        SciPy's result as from `minimize`; its `history` has the lengths of the residuals.
+        SciPy's result with the changes described for `minimize`; its `history` has the norms of the residuals.
 
     Raises:
         NotDifferentiable: as for `minimize`.
@@ -292,8 +295,8 @@ def curve_fit(
 
     Arguments:
         f: the model, `f(xdata, *parameters)`. Or `effgrad.distributed.LeastSquares`, whose blocks have the data, and
-            whose residuals are divided by their standard deviations where these differ: then only `p0`, a pytree,
-            `bounds`, `method` and `absolute_sigma` are given.
+            whose residuals are divided by their standard deviations if these differ. Then give only `p0`, a pytree,
+            `bounds`, `method` and `absolute_sigma`.
         xdata: as SciPy's.
         ydata: as SciPy's.
         p0: the start, as SciPy's.
@@ -301,8 +304,8 @@ def curve_fit(
         options: as SciPy's.
 
     Returns:
-        The parameters and their covariance, or what SciPy returns with `full_output`. Interrupted (Ctrl-C), it warns
-        and returns the best parameters so far with an infinite covariance.
+        The parameters and their covariance, or the tuple that SciPy returns with `full_output`. After an interrupt
+        (Ctrl-C) it warns, and returns the best parameters so far with an infinite covariance.
 
     Raises:
         NotDifferentiable: as for `minimize`.
@@ -352,7 +355,7 @@ def curve_fit(
 def _misfit(
     values: Value, xdata: Value, ydata: Value, sigma: Value = None, nan_policy: str | None = None, **_: Value
 ) -> float:
-    """The sum of squares of a fit, which the best of an interrupted run has least."""
+    """Return the sum of squares of a fit, by which an interrupted run chooses its best parameters."""
     y = np.asarray(ydata, float)
     deviations = np.ones_like(y) if sigma is None else np.sqrt(np.diag(sigma)) if np.ndim(sigma) == 2 else sigma
     if nan_policy == "omit":
@@ -362,7 +365,7 @@ def _misfit(
 
 
 def _fit_of_sum(total: LeastSquares, p0: Value, absolute_sigma: bool = False, **options: Value) -> tuple[Value, Value]:
-    """The parameters of the least sum of squares, and their covariance, by the pseudoinverse of J^T J as in SciPy."""
+    """Return the parameters of least squares, and their covariance by the pseudoinverse of J^T J, as in SciPy."""
     found = least_squares(total, p0, **options)
     if not found.success:
         raise RuntimeError(f"no parameters were found: {found.message}")

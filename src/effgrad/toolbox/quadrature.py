@@ -1,9 +1,9 @@
 """`scipy.integrate.quad`, `nquad` and `quad_vec`: integrals of functions of traced values.
 
 `quad` is differentiated by `effgrad.functions.scipy.integrate`, and so is each of the nested integrals of `nquad`, by
-which SciPy computes `dblquad` and `tplquad`. For `quad_vec`, SciPy integrates plain numbers, and the
-value is SciPy's. The derivative is that of a sum by the rule of Gauss and Legendre on intervals that are halved until
-that rule and one of fewer points agree to rounding.
+which SciPy computes `dblquad` and `tplquad`. For `quad_vec`, SciPy integrates plain numbers, and the value is SciPy's.
+The derivative is that of a sum by the Gauss-Legendre rule, on intervals that are halved until this rule and one with
+fewer points agree to rounding.
 """
 
 import numpy as np
@@ -28,9 +28,9 @@ from effgrad.toolbox.slopes import uses_derivatives
 from effgrad.toolbox.solutions import with_value
 from effgrad.vocabulary import Function, Value
 
-# How often an interval is halved, and how many there are, before the integrand counts as one that is not smooth.
+# An integrand counts as not smooth if an interval would be halved more often than this, or if there are more intervals.
 DEEPEST, MOST = 10, 500
-# How many intervals there are to each end.
+# The number of intervals in each half, which get shorter towards its end.
 LEVELS = 8
 
 
@@ -40,14 +40,17 @@ def _sum(term: Function, start: float, end: float, points: Value, weights: Value
 
 
 def _graded(start: float, end: float) -> list[tuple[float, float, int]]:
-    """Intervals that get shorter to both ends, where a derivative may be singular and the integrand not (x^p at 0)."""
+    """Return intervals that get shorter to both ends, where a derivative may be singular.
+
+    The integrand may be finite there, as x^p at 0. The third number is how often an interval has been halved.
+    """
     parts = 0.5 * 0.25 ** np.arange(LEVELS)[::-1]
     ends = start + (end - start) * np.concatenate([[0.0], parts, 1 - parts[:-1][::-1], [1.0]])
     return [(float(a), float(b), 0) for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 def _smooth_intervals(term: Function, start: float, end: float) -> list[tuple[float, float]]:
-    """The intervals on which a polynomial is the integrand to rounding."""
+    """Return intervals on each of which a polynomial equals the integrand up to rounding."""
     waiting, found = _graded(start, end), []
     usual = np.max(np.abs(_sum(lambda t: np.abs(term(t)), start, end, POINTS, WEIGHTS)), initial=1e-300)
     while waiting:
@@ -96,17 +99,19 @@ def quad_vec_rule(call: Call) -> Value:
     return (with_value(total, result[0]), *result[1:])
 
 
-# Gregory's coefficients: what the differences of f at the first term of a series add to its integral and half f.
+# Gregory's coefficients. A series is its integral, plus half its first term, plus the sum of these coefficients times
+# the differences of its terms at the first one.
 GREGORY = (-1 / 12, 1 / 24, -19 / 720, 3 / 160, -863 / 60480, 275 / 24192, -33953 / 3628800)
-# How many terms of a series are added before the rest is an integral, the most terms of a finite sum, and the logarithm
-# of the place from which on terms are left out.
+# The number of terms of a series that are added before the rest is computed as an integral, the most terms of a finite
+# sum, and the logarithm of the index, relative to the first one, after which terms are left out.
 FIRST_TERMS, MOST_TERMS, LONGEST = 128, 2**20, 400
 
 
 def nsum_rule(call: Call) -> Value:
-    """The rule of `nsum`: the first terms, and the rest as an integral with Gregory's corrections.
+    """The rule of `nsum`: the first terms are added, and the rest is an integral with Gregory's corrections.
 
-    SciPy transforms the integral so that weights overflow where terms vanish, and their derivatives would be NaN.
+    SciPy's own transformation of the integral has weights that overflow where terms vanish. Their derivatives would be
+    NaN.
     Jordan, Calculus of finite differences (1947), section 99.
     """
     f, a, b, step = call.arguments["f"], call.arguments["a"], call.arguments["b"], call.get("step") or 1
@@ -133,9 +138,12 @@ def nsum_rule(call: Call) -> Value:
 
 
 def _tail(f: Function, start: float, at_primals: Function) -> Value:
-    """The integral of terms from `start` to infinity, of the logarithm of their place, on which they decay fast."""
+    """Return the integral of terms from `start` to infinity.
+
+    It is an integral over the logarithm of their index, in which they decay fast, up to where they are negligible.
+    """
     ends = start * np.exp(np.arange(LONGEST))
-    with np.errstate(all="ignore"):  # far away
+    with np.errstate(all="ignore"):  # terms with huge indices may overflow
         sizes = np.abs(at_primals(ends) * ends)
     count = int(np.max(np.flatnonzero(sizes > 1e-18 * np.max(sizes)), initial=0)) + 1
 
@@ -160,12 +168,12 @@ class Nested:
         self.plain = Observed(func, args), [Observed(f, args) for f in ranges], [Observed(f, args) for f in options]
 
     def value(self, depth: int, *outer: float) -> Value:
-        """SciPy's integral over the first `depth` variables, on plain numbers, at a place of the others."""
+        """Return SciPy's integral over the first `depth` variables, on plain numbers, for given outer variables."""
         func, ranges, options = self.plain
         return scipy.integrate.nquad(func, ranges[:depth], args=outer, opts=options[:depth])[0]
 
     def traced(self, depth: int, *outer: Value) -> Value:
-        """The integral over the first `depth` variables with its derivatives, at a place of the others."""
+        """Return the integral over the first `depth` variables with its derivatives, for given outer variables."""
         if not depth:
             return self.func(*outer, *self.args)
         low, high = map(gathered, self.ranges[depth - 1](*outer, *self.args))
@@ -200,7 +208,7 @@ def nquad_rule(call: Call) -> Value:
 
 
 def _function(given: Value) -> Function:
-    """A range or the options of an integral, as a function of the variables further out."""
+    """Return a range or the options of an integral as a function of the variables further out."""
     return given if callable(given) else lambda *outer: given
 
 
