@@ -1,12 +1,12 @@
 """Distributions that NumPy draws from: how a sample moves with the parameters, its density, and its weak derivative.
 
-A row has what is known of a distribution. `path` reparametrises: with the noise u that the plain sample x came from
-fixed, x moves as a location and scale, by the inverse of the distribution function in closed form, or implicitly, along
-F(x, p) = F(x0, p0). `log_density` is for the score function, and `weak` for measure-valued derivatives: the derivative
-of the density as a weight times the difference of two densities, by samples of both. Discrete distributions have no
-path. Figurnov, Mohamed and Mnih, Implicit reparameterization gradients (2018); Jankowiak and Obermeyer, Pathwise
-derivatives beyond the reparameterization trick (2018); Mohamed et al., Monte Carlo gradient estimation in machine
-learning (2020), table 1; Devroye, Non-uniform random variate generation (1986).
+There is one row for each distribution. `path` reparametrises a plain sample x: the noise u that x came from is held
+fixed, and x moves as a location and scale, by the inverse of the distribution function in closed form, or implicitly,
+along F(x, p) = F(x0, p0). `log_density` is for the score function. `weak` is for measure-valued derivatives: it writes
+the derivative of the density as a weight times the difference of two densities, and draws a sample of each. Discrete
+distributions have no path. Figurnov, Mohamed and Mnih, Implicit reparameterization gradients (2018); Jankowiak and
+Obermeyer, Pathwise derivatives beyond the reparameterization trick (2018); Mohamed et al., Monte Carlo gradient
+estimation in machine learning (2020), table 1; Devroye, Non-uniform random variate generation (1986).
 """
 
 from collections.abc import Callable, Iterator
@@ -24,13 +24,16 @@ from effgrad.vocabulary import Function, Value
 
 Parameters: TypeAlias = dict[str, Value]
 REQUIRED: Any = object()
-# A weak derivative: the weight, and the numbers to take in the place of an element, from its plain parameters and a
-# generator.
+# A weak derivative: a function from a generator and an element's plain parameters to the weight, and to the two numbers
+# that replace the element.
 Weak: TypeAlias = Callable[..., tuple[float, float, float]]
 
 
 class Distribution(NamedTuple):
-    """One row: the parameters with their defaults, and what is known."""
+    """One row: the parameters with their defaults, and the path, the log-density and the weak derivatives, if known.
+
+    `instead` is the part of error messages that says why there is no path or log-density, or what to use.
+    """
 
     name: str
     parameters: Parameters
@@ -40,7 +43,7 @@ class Distribution(NamedTuple):
     instead: str = ""
 
     def bound(self, args: tuple[Value, ...], kwargs: Parameters) -> tuple[Parameters, Parameters]:
-        """The parameters of a call, and its size."""
+        """Return the parameters of a call, and its remaining arguments, such as `size`."""
         names = [*self.parameters, "size"]
         given = dict(zip(names, args, strict=False)) | kwargs
         size = {key: given.pop(key) for key in [*given] if key not in self.parameters}
@@ -64,7 +67,7 @@ class Sample(NamedTuple):
         return {name: value for name, value in self.parameters.items() if traced_inside(value)}
 
     def path(self) -> Value:
-        """The sample as a function of the parameters, with the same noise."""
+        """Return the sample as a function of the parameters, with the same noise."""
         row = self.distribution
         if row.path is None:
             hint = (
@@ -80,7 +83,7 @@ class Sample(NamedTuple):
         return with_value(row.path(self.value, *self.parameters.values(), *plain), self.value)
 
     def log_density(self) -> Value:
-        """The logarithm of the density of the sample, summed over its elements."""
+        """Return the logarithm of the density of the sample, summed over its elements."""
         if self.distribution.log_density is None:
             raise NoRule(
                 f"a draw of {self.distribution.name} has no log-density here for the estimator 'score': "
@@ -89,7 +92,10 @@ class Sample(NamedTuple):
         return np.sum(self.distribution.log_density(self.value, *self.parameters.values()))
 
     def measures(self, name: str) -> Iterator[tuple[Any, float, float, float]]:
-        """For each element, the weight of a parameter's derivative and the two numbers whose runs are subtracted."""
+        """Yield the index of each element, the weight of a parameter's derivative, and the two numbers to run with.
+
+        The results of the two runs are subtracted.
+        """
         row = self.distribution
         if name not in row.weak:
             raise NoRule(f"a draw of {row.name} has no measure-valued derivative in {name}; use 'score' or 'path'")
@@ -129,7 +135,7 @@ def _triangular(x: Value, left: Value, mode: Value, right: Value, left0: Value, 
 
 
 def _implicit(x: Value, distribution: Function, density: Value) -> Value:
-    """The sample along which a distribution function keeps its value; where it has underflowed it does not move."""
+    """Move a sample so that its distribution function keeps its value; if the density underflows it does not move."""
     fixed = ~(np.isfinite(density) & (density > 0))
     density = np.where(fixed, np.inf, density)
     return corrected(distribution, x, x, lambda change: change / density)
@@ -137,7 +143,7 @@ def _implicit(x: Value, distribution: Function, density: Value) -> Value:
 
 def _standard_gamma(x: Value, shape: Value, shape0: Value) -> Value:
     density = np.exp(sp.xlogy(shape0 - 1, x) - x - sp.gammaln(shape0))
-    upper = x > shape0  # the smaller of the two tails is known more exactly
+    upper = x > shape0  # the smaller of the two tails is more accurate
     return _implicit(x, lambda x: np.where(upper, -sp.gammaincc(shape, x), sp.gammainc(shape, x)), density)
 
 
@@ -178,7 +184,7 @@ def _wald(x: Value, mean: Value, scale: Value, mean0: Value, scale0: Value) -> V
 
 
 def _vonmises(x: Value, mu: Value, kappa: Value, mu0: Value, kappa0: Value) -> Value:
-    """The angle from the mean by its distribution function, a Fourier series with quotients of Bessel functions."""
+    """Move the angle from the mean; its distribution function is a Fourier series in quotients of Bessel functions."""
     z = np.remainder(x - mu0 + np.pi, 2 * np.pi) - np.pi
     density = np.exp(kappa0 * (np.cos(z) - 1)) / (2 * np.pi * sp.i0e(kappa0))
     terms = np.arange(1, 20 + int(12 * np.sqrt(np.max(kappa0))))
@@ -192,7 +198,10 @@ def _vonmises(x: Value, mu: Value, kappa: Value, mu0: Value, kappa0: Value) -> V
 
 
 def _dirichlet(x: Value, alpha: Value, alpha0: Value) -> Value:
-    """Each element is a part of what the ones before have left, and these parts are independent, of a beta each."""
+    """Move the elements in turn.
+
+    Each is a fraction of what the elements before it leave. The fractions are independent and have beta distributions.
+    """
     rest0, rest, parts = np.ones(np.shape(x)[:-1]), 1.0, []
     for i in range(np.shape(x)[-1] - 1):
         share = _beta(x[..., i] / rest0, alpha[i], np.sum(alpha[i + 1 :]), alpha0[i], np.sum(alpha0[i + 1 :]))
@@ -268,7 +277,7 @@ def _weak_location(rng: np.random.Generator, loc: float, scale: float) -> tuple[
 
 def _weak_scale(rng: np.random.Generator, loc: float, scale: float) -> tuple[float, float, float]:
     maxwell = np.sqrt(rng.chisquare(3)) * rng.choice([-1.0, 1.0])
-    return 1 / scale, loc + scale * maxwell, loc + scale * maxwell * rng.random()  # a part of it is normal
+    return 1 / scale, loc + scale * maxwell, loc + scale * maxwell * rng.random()  # a random part of it is normal
 
 
 def _weak_exponential(rng: np.random.Generator, scale: float) -> tuple[float, float, float]:

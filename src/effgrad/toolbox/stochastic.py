@@ -1,8 +1,8 @@
 """Randomness: draws whose parameters are traced.
 
-A draw takes its plain sample from its generator, so values and stream are NumPy's. Its path derivative says how the
-sample moves with the parameters, by the first way that fits (`effgrad.toolbox.sampling`); `effgrad.toolbox.estimators`
-has the others.
+A draw takes its plain sample from its generator, so its values and the stream of random numbers are NumPy's. By
+default its derivative is the path derivative, by which the sample moves with the parameters
+(`effgrad.toolbox.sampling`). `effgrad.toolbox.estimators` has the estimators that may replace it.
 """
 
 import copy
@@ -24,8 +24,8 @@ from effgrad.toolbox.frozen import gathered, plain_tree, underived
 from effgrad.toolbox.sampling import CHOICE, DISTRIBUTIONS, Distribution, Sample
 from effgrad.vocabulary import Function, Value
 
-# Distributions whose draws take from the stream what does not depend on their parameters, so that the draws after them
-# are the same for other parameters. Of the others, which reject candidates, a program has one path for each parameter.
+# Distributions whose draws consume the same part of the stream for all parameters, so that later draws are the same for
+# other parameters. All other distributions reject candidates, so a program has a separate path for each parameter.
 STEADY = frozenset((
     "normal", "uniform", "exponential", "rayleigh", "laplace", "logistic", "gumbel", "lognormal", "weibull", "pareto",
     "power", "triangular", "wald", "multivariate_normal", "choice",
@@ -39,9 +39,9 @@ LEGACY = (
 
 
 def draw(distribution: Distribution, original: Function, seed: Function, *args: Value, **kwargs: Value) -> Value:
-    """A draw of a distribution by a method of a generator, with perhaps traced parameters.
+    """Draw from a distribution by a method of a generator (`original`), with parameters that may be traced.
 
-    `seed` draws from the same generator the seed of one for estimators that need other samples.
+    `seed` draws, from the same generator, a seed for estimators that need other samples.
     """
     parameters, size = distribution.bound(args, kwargs)
     traced = {name: gathered(p) for name, p in parameters.items()}
@@ -60,9 +60,9 @@ def draw(distribution: Distribution, original: Function, seed: Function, *args: 
 
 
 def _check_batch(distribution: Distribution, original: Function, batch: Value) -> None:
-    """Refuse a draw that the members of a batch would not make alike, one after another.
+    """Refuse a draw for which a batched run would differ from runs of the members one after another.
 
-    A generator that the function makes begins in the same state for each of them, so they share their noise.
+    A generator that the function itself makes begins in the same state for each member, so the members share its noise.
     """
     generator = original.args[0] if isinstance(original, functools.partial) and original.args else None
     if batch not in getattr(generator, "batches", ()):
@@ -81,10 +81,10 @@ def _check_batch(distribution: Distribution, original: Function, batch: Value) -
 def _drawn_again(
     distribution: Distribution, original: Function, traced: dict[str, Value], size: dict[str, Value]
 ) -> tuple[dict[str, Value], Value]:
-    """The parameters and the sample of a draw in a staged program or a batch, which draws when it runs.
+    """Return the parameters and the sample of a draw in a staged program or a batch, which draws when it runs.
 
-    Each run begins where the generator was when the program was staged, so its noise is a constant of the program, as
-    in a plain run of a function that makes its generator.
+    Each run begins with the generator's state when the program was staged. So the noise is a constant of the program,
+    as in plain runs of a function that makes its generator.
     """
     names, values = list(traced), list(map(underived, traced.values()))
     owner = getattr(original, "__self__", None)
@@ -95,20 +95,20 @@ def _drawn_again(
         fresh = fresh if owner is None else getattr(fresh, original.__name__)
         return fresh(**dict(zip(names, values, strict=True)), **size)
 
-    original(**dict(zip(names, map(example, values), strict=True)), **size)  # the stream goes on
+    original(**dict(zip(names, map(example, values), strict=True)), **size)  # so that the stream advances
     return dict(zip(names, values, strict=True)), take(lambda: CallBack(again, distribution.name)(*values))
 
 
 def _looked_at(value: Value) -> bool:
-    """Whether derivatives look at a value, or at what stands for all members of a batch."""
+    """Whether derivatives trace a value, or the array that stands for all members of a batch."""
     inner = plain(value)
     return inner is not value or type(inner) is Batched and _looked_at(inner.primal)
 
 
 def _of_class(kind: Value, replayed: tuple[str, ...], integers: str, bound: Value) -> dict[str, Function]:
-    """The methods of a class of generators whose draws may have traced parameters, or that checkpoints draw again.
+    """Return methods for a class of generators: draws with traced parameters, and draws that checkpoints repeat.
 
-    `integers` names the method that draws an integer below `bound`, for the seeds of estimators.
+    `integers` is the name of the method that draws an integer below `bound`, for the seeds of estimators.
     """
 
     def seed(generator: Value) -> int:
@@ -139,7 +139,7 @@ def _replayed(original: Function, *args: Value, **kwargs: Value) -> Value:
     return take(lambda: original(*args, **kwargs))
 
 
-# What puts elements, which may be traced, into another order: the order is the draw.
+# Functions that put elements, which may be traced, into a random order. The draw is the order.
 
 
 def _permutation(original: Function, x: Value, axis: int = 0) -> Value:
@@ -180,16 +180,16 @@ ARRANGED: dict[str, Function] = {"permutation": _permutation, "permuted": _permu
 
 
 class Generator(np.random.Generator):
-    """NumPy's generator, whose draws may have traced parameters; checkpoints draw again what they drew first.
+    """NumPy's generator, whose draws may have traced parameters; the rerun of a checkpoint repeats its first draws.
 
-    Inside a derivative `numpy.random.default_rng` returns one. Around another generator's `bit_generator` it draws from
-    the same stream, as `effgrad.stochastic.Generator(rng.bit_generator)`.
+    Inside a derivative `numpy.random.default_rng` returns a generator of this class. To draw from the stream of another
+    generator, write `effgrad.stochastic.Generator(rng.bit_generator)`.
 
     Arguments:
         bit_generator: the source of bits, as for `numpy.random.Generator`.
 
     Raises:
-        NoRule: a draw has no derivative in a parameter that is traced, such as the number of a discrete draw outside
+        NoRule: a draw has no derivative in a traced parameter; for example, a draw from a discrete distribution outside
             `expectation`.
 
     >>> from effgrad import grad, stochastic
@@ -199,7 +199,7 @@ class Generator(np.random.Generator):
     True
     """
 
-    # The batches that it was made in.
+    # The batches inside which the generator was made.
     batches: tuple[Value, ...] = ()
 
     def __init__(self, bit_generator: np.random.BitGenerator) -> None:
@@ -209,7 +209,7 @@ class Generator(np.random.Generator):
 
 
 class LegacyGenerator(np.random.RandomState):
-    """NumPy's `RandomState`, likewise: inside a derivative the class makes one."""
+    """NumPy's `RandomState` with the same methods; inside a derivative `numpy.random.RandomState` returns one."""
 
     batches: tuple[Value, ...] = ()
 
@@ -220,7 +220,7 @@ def _choose(
     original: Function, seed: Function, a: Value, size: Value = None, replace: bool = True, p: Value = None,
     axis: int = 0, **options: Value,
 ) -> Value:  # fmt: skip
-    """A choice among elements: which are chosen is a draw, and the elements may be traced."""
+    """Choose among elements, which may be traced; the draw is of their indices."""
     original = functools.partial(original, **options)
     if not traced_inside((a, p)):
         along = {"axis": axis} if axis else {}
@@ -248,7 +248,7 @@ def _legacy(seed: Value = None) -> LegacyGenerator:
 
 
 def _batches() -> Iterator[Value]:
-    """The batches around the current call."""
+    """Yield the batches around the current call."""
     frame = frames.get()
     while frame is not None:
         if isinstance(frame.activation, Batch):
@@ -257,7 +257,7 @@ def _batches() -> Iterator[Value]:
 
 
 def _of_module(name: str, distribution: Distribution) -> Calling:
-    """The rule of a function of `numpy.random`, which draws from the generator that all programs share."""
+    """Return the rule of a function of `numpy.random`, which draws from the global generator."""
     original = getattr(np.random, name)
     return Calling(lambda *args, **kwargs: draw(distribution, original, _shared_seed, *args, **kwargs))
 
@@ -272,7 +272,7 @@ def _original(name: str, rule: Function) -> Calling:
 
 _default_rng, _randint, _choice = np.random.default_rng, np.random.randint, np.random.choice
 RULES: list[tuple[Value, str, Value]] = [
-    # A generator made outside of the derivative is reached by its methods.
+    # The methods of NumPy's classes have rules for generators made outside of the derivative.
     *(
         (kind, name, Calling(method))
         for kind, own in ((np.random.Generator, Generator), (np.random.RandomState, LegacyGenerator))
