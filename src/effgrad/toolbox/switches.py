@@ -1,10 +1,11 @@
 """Switches of the right-hand side of a differential equation: its jumps and kinks along a solution.
 
-The derivative of a solution is that of its pieces, unless a jump moves with what is differentiated; then the state is
-kinked there, and the derivative has a jump of its own (the saltation of Filippov, Differential Equations with
-Discontinuous Righthand Sides, 1988). The second derivative has one where a kink moves. Steps become short where the
-right-hand side is not smooth, so only short ones are looked at: each is halved, and what does not become linear is no
-polynomial. Whether the place moves is read from the staged right-hand side: from the comparisons that change there.
+Usually the derivative of a solution is that of its smooth pieces. But if the time of a jump moves with the parameters
+or the state, the state has a kink there and the derivative has a jump (the saltation of Filippov, Differential
+Equations with Discontinuous Righthand Sides, 1988). The second derivative has one if a kink moves. Steps become short
+where the right-hand side is not smooth, so only short steps are examined. Each is halved repeatedly. If the right-hand
+side does not become linear in it, it is not smooth there. The comparisons in the staged right-hand side that change
+there decide whether the switch moves.
 """
 
 import itertools
@@ -21,12 +22,13 @@ from effgrad.toolbox.integrators import Trajectory
 from effgrad.toolbox.slopes import Slope
 from effgrad.vocabulary import Value
 
-# A step is short beside the longest; so many halvings show whether a function is smooth in it, mostly the first few.
+# A step is short if it is less than this part of the longest step. HALVINGS halvings show whether a function is smooth
+# in it, and mostly FEW suffice.
 SHORT, HALVINGS, FEW = 0.1, 12, 4
-# The parts of its curvature per length that a kink keeps in all and in few halvings, and a smooth function does not;
-# and what counts as a jump, beside the largest slope.
+# A kink keeps at least these parts of its curvature per length after all halvings, and after FEW; a smooth function
+# keeps less. JUMPED is the size of a jump, relative to the largest slope.
 KINKED, BENT, JUMPED = 0.02, 0.2, 1e-6
-# Functions that are not smooth where their arguments are equal, or the only one is zero.
+# Functions that are not smooth where their two arguments are equal, or their only argument is zero.
 KINKS = frozenset(("maximum", "minimum", "fmax", "fmin", "absolute", "fabs"))
 
 
@@ -38,7 +40,7 @@ class Point(NamedTuple):
 
 
 def refuse_moving_switches(slope: Slope, path: Trajectory, name: str) -> None:
-    """Raise `NoRule` if the derivative that is asked for has jumps, which the steps of a path do not show."""
+    """Raise `NoRule` if the requested derivative has jumps, which the steps of a path do not account for."""
     end = path.end
     second = isinstance(end, Tracer) and (depends(end.primal) or getattr(end.owner, "order", 1) > 1)
     steps = [(p, q) for p, q in itertools.pairwise(_points(path)) if p.t != q.t]
@@ -61,7 +63,10 @@ def _points(path: Trajectory) -> list[Point]:
 
 
 def _narrowed(slope: Slope, low: Point, high: Point, size: float) -> tuple[bool | None, Point, Point]:
-    """Whether the slope jumps between two points, or has a kink (None if neither), and where, more closely."""
+    """Return whether the slope jumps (True) or has a kink (False) between two points, or neither (None), and where.
+
+    The place is a pair of closer points.
+    """
     f_low, f_high = slope(*low), slope(*high)
     bends: list[float] = []
     for _ in range(HALVINGS):
@@ -73,7 +78,7 @@ def _narrowed(slope: Slope, low: Point, high: Point, size: float) -> tuple[bool 
         if bend <= 1e3 * np.finfo(float).eps * size:
             if len(bends) < FEW:
                 return None, low, high
-            break  # the switch is at one of the points, so what was seen before decides
+            break  # the switch is at one of the points, so the bends found before decide
         bends.append(bend / abs(high.t - low.t))
         if len(bends) == FEW and bends[-1] < BENT * bends[0]:
             return None, low, high
@@ -95,7 +100,7 @@ def _largest(values: Value) -> float:
 
 
 def _moves(slope: Slope, low: Point, high: Point) -> bool:
-    """Whether the switch between two points depends on more than the time: on the state, or on what is closed over."""
+    """Whether the switch between two points depends on more than the time: on the state, or on closed-over values."""
     staged = slope.staged(*low)
     if staged is None:
         return True
@@ -121,7 +126,10 @@ def _pairs(values: list[Value]) -> Iterator[tuple[Value, Value]]:
 
 
 def _decisions(graph: Graph) -> Iterator[tuple[Node, tuple[Value, Value]]]:
-    """The nodes that change in steps, or have a kink, and which values say so: one alone, or which of two is larger."""
+    """Yield the nodes that change in steps or have a kink, each with the values that decide on which side it is.
+
+    The decision is the first value if the second is None, and otherwise whether the first is larger than the second.
+    """
     for node in graph:
         if node.primitive is GUARD:
             yield node, (node.args[0], None)
