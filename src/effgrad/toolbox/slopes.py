@@ -1,7 +1,8 @@
-"""The right-hand side of a differential equation on plain numbers, compiled when it has been asked for often enough.
+"""The right-hand side of a differential equation on plain numbers, compiled after it was evaluated often enough.
 
 A solver evaluates it thousands of times for one derivative. Its program is staged once for each solution, which takes
-milliseconds; equal graphs share what is compiled, so that a second solution compiles nothing, and uses it sooner.
+milliseconds. Equal graphs share their compiled programs, so that a second solution compiles nothing, and uses the
+compiled programs sooner.
 """
 
 import functools
@@ -22,15 +23,18 @@ from effgrad.stage.passes import structure
 from effgrad.toolbox.frozen import Frozen, jacobian_at, number
 from effgrad.vocabulary import Function, Value
 
-# After few evaluations, which take as long as staging does, it is looked for among what is compiled; after many it is
-# compiled.
+# After FEW evaluations, which take as long as staging, its compiled programs are looked up. After OFTEN evaluations it
+# is compiled.
 FEW, OFTEN = 10, 100
 # The Jacobian of a larger system is not compiled.
 LARGEST = 300
 
 
 class Programs(NamedTuple):
-    """The compiled functions of t, y and what the right-hand side closes over."""
+    """The compiled functions of t, y and the values that the right-hand side closes over.
+
+    They are the slope, its Jacobian, and the same for the equation together with its variation.
+    """
 
     value: Function
     jacobian: Function
@@ -39,7 +43,7 @@ class Programs(NamedTuple):
 
 
 class _Structured:
-    """A graph that equals others which compute the same."""
+    """A graph as a key: it equals every graph of the same structure."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.key = graph, structure(graph)
@@ -52,7 +56,10 @@ class _Structured:
 
 
 class Compiled:
-    """The programs of a graph of what is closed over, t and y, once a solution has asked for them."""
+    """The compiled programs of a graph, whose inputs are the closed-over values, t and y.
+
+    `wanted` says that a solution has compiled them.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.wanted = graph, False
@@ -93,13 +100,13 @@ def _staged(f: Function, *given: Value) -> tuple[list[Value], Graph] | None:
 
 
 def uses_derivatives(f: Function, *given: Value) -> bool:
-    """Whether a function uses values of a derivative around it, be it only in comparisons."""
+    """Whether a function uses traced values of a derivative around it, even if only in comparisons."""
     staged = _staged(f, *given) if handled(Smooth) else None
     return staged is not None and any(map(depends, staged[0]))
 
 
 class Slope:
-    """y' = f(t, y), where `f` may close over traced values; here they are plain."""
+    """The right-hand side of y' = f(t, y) on plain numbers; traced values that `f` closes over become plain."""
 
     def __init__(self, f: Function) -> None:
         self.f, self.count = f, 0
@@ -108,20 +115,20 @@ class Slope:
         self.closed: list[Value] = []
 
     def __call__(self, t: float, y: Value) -> Value:
-        """The slope."""
+        """Return the slope."""
         if self._compiled(t, y):
             return self.programs.value(float(t), y, *self.closed)  # type: ignore[union-attr]
         with Frozen() as activation:
             return activation.primal(self.f(t, activation.variable(y)))
 
     def jacobian(self, t: float, y: Value) -> Value:
-        """Its Jacobian by y."""
+        """Return the Jacobian of the slope with respect to y."""
         if self.programs is not None and len(y) <= LARGEST:
             return self.programs.jacobian(float(t), y, *self.closed)
         return jacobian_at(lambda y: self(t, y), y)
 
     def variation(self, t: float, both: Value) -> Value:
-        """The slopes of y and of a tangent of it, one after the other in `both`."""
+        """Return the slopes of y and of a tangent of y, in one vector; `both` is the vector of y and its tangent."""
         n = len(both) // 2
         if self._compiled(t, both[:n]):
             return self.programs.variation(float(t), both, *self.closed)  # type: ignore[union-attr]
@@ -131,7 +138,7 @@ class Slope:
         return np.concatenate([np.asarray(number(slope)), tangent])
 
     def variation_jacobian(self) -> Callable[[float, Value], Value] | None:
-        """The Jacobian of `variation` as a function, if it is compiled."""
+        """Return the Jacobian of `variation` as a function, or None if it is not compiled."""
         if self.programs is None:
             return None
         return lambda t, both: self.programs.variation_jacobian(float(t), both, *self.closed)  # type: ignore[union-attr]
@@ -146,11 +153,11 @@ class Slope:
         return self.programs is not None and not depends(y)
 
     def staged(self, t: float, y: Value) -> tuple[list[Value], Graph] | None:
-        """The values that it closes over, and its graph of these, t and y; None where it cannot be staged."""
+        """Return the values that `f` closes over, and its graph of these, t and y; None if `f` cannot be staged."""
         return _staged(self.f, float(t), np.array(y))
 
     def _find(self, t: float, y: Value) -> None:
-        """Look it up by its graph; where it branches, or cannot be staged, it stays as it is."""
+        """Look up the compiled programs by the graph of `f`. If `f` branches or cannot be staged, it has none."""
         closed, graph = self.staged(t, y) or ([], None)
         if graph is not None and not graph.guards and graph.outputs[0].dtype == float:
             self.closed, self.found = [number(value) for value in closed], _compiled(_Structured(graph))
