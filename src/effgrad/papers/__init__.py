@@ -4,7 +4,7 @@
 * `eff`: the effect-and-handler calculus of Sigal 2024, chapter 7, with the handlers of chapter 8;
 * `hh`: the heap-and-handler language of de Vilhena and Pottier 2023;
 * `handlers`: generated programs of effects, run by the library and by EFF and HH;
-* `verify`: generated programs, run through all of them and through every mode of effgrad.
+* `verify`: generated programs of `lam`, differentiated in `lam`, in EFF and by every mode of effgrad.
 
 Reading a program needs a parser library: the extra `papers`.
 """

@@ -140,7 +140,7 @@ PASS_BACK = 2.0
 class Plan:
     """How to compute a matrix of a known pattern: its colouring, and how elements are read off the products.
 
-    With `backward`, the products are cotangents, and the rows are coloured.
+    With `backward`, the rows are coloured, and the products are pullbacks of cotangents.
     """
 
     def __init__(self, pattern: Value, mode: str | None) -> None:

@@ -248,7 +248,7 @@ def _array(term: Term) -> list[Term] | None:
 
 
 def _decimal(number: Fraction | int) -> str:
-    """A real literal that reads back as the same number."""
+    """The text of a real literal that reads back as the same number."""
     value = Fraction(number)
     denominator = value.denominator
     for prime in (2, 5):

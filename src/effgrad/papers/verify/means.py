@@ -37,7 +37,7 @@ from effgrad.papers.verify.python import compiled, exact, floating
 from effgrad.primitives import cotangents
 
 STEPS = 20_000  # the limit for the means that lose sharing, whose cost may be exponential
-SLACK = 1000.0  # multiples of the error bound
+SLACK = 1000.0  # the tolerance, as a multiple of the error bound
 SMALL = 1e-12
 
 
@@ -74,7 +74,7 @@ def flat(pairs: Value, n: int) -> list[Value]:
 
 
 def arity(program: Term) -> int:
-    """The n of a program R^n -> R."""
+    """The number n of inputs of a program R^n -> R."""
     type_ = typeof(program)
     assert isinstance(type_, Arrow)
     n = dimension(type_.argument)
