@@ -1,5 +1,6 @@
 """Derivatives of solutions, against closed forms, mpmath and differences of the whole call."""
 
+import functools
 import inspect
 import math
 
@@ -528,3 +529,55 @@ def test_newton_takes_a_list_of_arguments():
     """SciPy calls `f(x, *args)` with them, so a list is as good as a tuple."""
     found = grad(lambda a: so.newton(lambda x, a, b: x**2 - a * b, 1.0, args=[a, 2.0]))(2.0)
     assert found == pytest.approx(0.5)
+
+
+def outliers(a, which, **options):
+    y = 2 * np.exp(-1.1 * T) + np.where(np.arange(12) % 5 == 3, 1.0, 0.02 * np.cos(9 * T)) + a * np.sin(T)
+    steps = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15, "jac": lambda t, p, q: np.stack(
+        [np.exp(-q * t), -p * t * np.exp(-q * t)], axis=1)}  # fmt: skip
+    return so.curve_fit(lambda t, p, q: p * np.exp(-q * t), T, y, p0=(1.5, 1.0), **steps, **options)[which].ravel()[1]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("absolute_sigma", [False, True])
+@pytest.mark.parametrize("loss", ["linear", "soft_l1", "huber", "cauchy", "arctan"])
+def test_curve_fit_with_a_robust_loss(loss, absolute_sigma, which):
+    """The derivative was that of plain least squares: 2.638 for 2.624."""
+    options = {"loss": loss, "f_scale": 0.3, "absolute_sigma": absolute_sigma, "method": "trf"}
+    fit = functools.partial(outliers, which=which, **options)
+    near, far = ((fit(0.1 + h) - fit(0.1 - h)) / 2 / h for h in (1e-3, 2e-3))
+    assert grad(fit)(0.1) == pytest.approx((4 * near - far) / 3, rel=1e-4)
+
+
+def test_curve_fit_without_missing_points():
+    def fit(a):
+        y, t = Y + a * np.sin(T), np.where(np.arange(12) == 7, np.nan, T)
+        y[2] = np.nan
+        found = so.curve_fit(lambda t, p, q: p + q * t, t, y, sigma=1 + T, nan_policy="omit", check_finite=False)
+        return found[0][1] + found[1][0, 1]
+
+    near, far = ((fit(0.1 + h) - fit(0.1 - h)) / 2 / h for h in (1e-3, 2e-3))
+    assert grad(fit)(0.1) == pytest.approx((4 * near - far) / 3, rel=1e-5)
+
+
+def test_functions_that_return_their_derivatives_have_roots():
+    """A function with two derivatives was refused for its shape, and `fprime2=False` raised an IndexError."""
+
+    def f(x, a):
+        return x**3 - a, 3 * x**2, 6 * x
+
+    for options in ({"fprime": True}, {"fprime": True, "fprime2": True, "method": "halley"}, {"fprime2": True}):
+        count = 3 if "fprime2" in options else 2
+        root = lambda a: so.root_scalar(lambda x: f(x, a)[:count], x0=1.5, **options).root  # noqa: B023, E731
+        assert grad(root)(2.0) == pytest.approx(2 ** (-2 / 3) / 3, rel=1e-10)
+    plainly = lambda a: so.root_scalar(  # noqa: E731
+        lambda x: x**3 - a, x0=1.5, fprime=lambda x: 3 * x**2, fprime2=False, method="newton"
+    ).root
+    assert grad(plainly)(2.0) == pytest.approx(2 ** (-2 / 3) / 3, rel=1e-10)
+
+
+def test_a_linear_program_of_real_unknowns_by_an_array():
+    def f(c):
+        return so.linprog([-1.0, -c], A_ub=[[1.0, 2.0]], b_ub=[c], integrality=np.zeros(2)).fun
+
+    assert grad(f)(3.0) == pytest.approx(-3.0)

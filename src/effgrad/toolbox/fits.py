@@ -10,7 +10,7 @@ import scipy.optimize
 from scipy.optimize import Bounds
 from scipy.sparse import issparse
 
-from effgrad.api import grad, jacobian
+from effgrad.api import grad, jacobian, jvp
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NoRule, NotDifferentiable
@@ -30,6 +30,27 @@ RHO: dict[str, Function] = {
 }
 
 
+class Loss:
+    """The loss of `least_squares` by its name: a function of squared residuals, in units of `scale`."""
+
+    def __init__(self, call: Call, name: Value, scale: Value) -> None:
+        if callable(name):
+            raise NoRule(f"scipy.optimize.{call.name} has a derivative rule for losses with names, not for a function")
+        self.rho, self.scale = RHO[name], scale
+
+    def cost(self, residuals: Value) -> Value:
+        return 0.5 * np.sum(self.scale**2 * self.rho((residuals / self.scale) ** 2))
+
+    def weights(self, residuals: Value) -> Value:
+        """Return the factors by which SciPy multiplies the squares of the Jacobian's rows, as Gauss and Newton do."""
+        if self.rho is RHO["linear"]:
+            return 1.0
+        squares = (residuals / self.scale) ** 2
+        first = grad(lambda squares: np.sum(self.rho(squares)))
+        rates, changes = jvp(first, (squares,), (2 * squares,))
+        return np.maximum(rates + changes, np.finfo(float).eps)
+
+
 def _pairs(bounds: Value) -> list[Row]:
     if isinstance(bounds, Bounds):
         return [Row(lambda x: x, bounds.lb, bounds.ub)]
@@ -47,15 +68,13 @@ def _least_squares(call: Call) -> Value:
     if callable(jac):
         changed["jac"] = Observed(functools.partial(jac, **keywords), call.args)
     result = call.run(**changed)
-    loss, scale = call.get("loss"), call.get("f_scale")
-    if callable(loss):
-        raise NoRule("scipy.optimize.least_squares has a derivative rule for the losses with names, not for a function")
+    loss = Loss(call, call.get("loss"), call.get("f_scale"))
 
     def residuals(x: Value) -> Value:
         return np.reshape(gathered(fun(x, *call.args)), (-1,))
 
     def cost(x: Value) -> Value:
-        return 0.5 * np.sum(scale**2 * RHO[loss]((residuals(x) / scale) ** 2))
+        return loss.cost(residuals(x))
 
     def last_at_solution(field: Value) -> Value:
         """Return a field after a call at the solution, for functions that store the unknowns of their last call."""
@@ -69,7 +88,7 @@ def _least_squares(call: Call) -> Value:
     fields = {"x": x, "cost": with_value(cost(x), result.cost), "fun": with_value(at, result.fun)}
     # `optimality` is 0 for every exact solution, and `active_mask` is discrete: a number for each active bound.
     fields |= {"optimality": result.optimality, "active_mask": result.active_mask}
-    if loss == "linear":
+    if call.get("loss") == "linear":
         fields["jac"] = Deferred(lambda: last_at_solution(jacobian(residuals)(x)))
         fields["grad"] = Deferred(lambda: last_at_solution(grad(cost)(x)))
     return differentiated(result, call.name, **fields)
@@ -99,17 +118,20 @@ def _curve_fit(call: Call) -> Value:
 
     result = call.run(f=observed, bounds=plain_bounds(call.get("bounds")))
     popt, pcov = result[0], result[1]
+    options = call.get("kwargs") or {}
+    loss = Loss(call, options.get("loss", "linear"), options.get("f_scale", 1.0))
+    x, y, sigma = _without_gaps(call, x, gathered(y), None if sigma is None else gathered(sigma))
 
     def residuals(p: Value) -> Value:
-        difference = np.reshape(gathered(f(x, *[p[i] for i in range(len(popt))])) - gathered(y), (-1,))
+        difference = np.reshape(gathered(f(x, *[p[i] for i in range(len(popt))])) - y, (-1,))
         if sigma is None:
             return difference
-        if np.ndim(number(gathered(sigma))) == 2:
-            return np.linalg.solve(np.linalg.cholesky(gathered(sigma)), difference)
-        return difference / gathered(sigma)
+        if np.ndim(number(sigma)) == 2:
+            return np.linalg.solve(np.linalg.cholesky(sigma), difference)
+        return difference / sigma
 
     def cost(p: Value) -> Value:
-        return 0.5 * np.sum(residuals(p) ** 2)
+        return loss.cost(residuals(p))
 
     if not traced_inside((x, y, sigma, call.get("bounds"))) and not depends(residuals(popt)):
         return result
@@ -119,11 +141,23 @@ def _curve_fit(call: Call) -> Value:
             "scipy.optimize.curve_fit: the covariance is infinite, as the data do not determine some parameters"
         )
     matrix = jacobian(residuals)(p)
-    covariance = np.linalg.inv(matrix.T @ matrix)
+    weights = loss.weights(residuals(p))
+    covariance = np.linalg.inv((matrix.T * weights) @ matrix)
     if not call.get("absolute_sigma"):
         covariance = covariance * (2 * cost(p) / (len(number(matrix)) - len(popt)))
     rest = (differentiated(result[2], call.name), *result[3:]) if len(result) > 2 else ()
     return (p, with_value(covariance, pcov), *rest)
+
+
+def _without_gaps(call: Call, x: Value, y: Value, sigma: Value) -> tuple[Value, Value, Value]:
+    """Return the data and their deviations without the points that `nan_policy="omit"` leaves out."""
+    plain_x, plain_y = number(x), number(y)
+    if call.get("nan_policy") != "omit" or call.get("check_finite"):
+        return x, y, sigma
+    kept = ~(np.isnan(plain_x).any(axis=tuple(range(np.ndim(plain_x) - 1))) | np.isnan(plain_y))
+    if sigma is not None and np.ndim(number(sigma)):
+        sigma = sigma[kept] if np.ndim(number(sigma)) == 1 else sigma[kept][:, kept]
+    return x[..., kept], y[kept], sigma
 
 
 @rule_of(scipy.optimize.nnls)
@@ -172,7 +206,7 @@ def _linprog(call: Call) -> Value:
         return result
     if result.x is None:
         raise NotDifferentiable(f"scipy.optimize.linprog has found no solution to differentiate: {result.message}")
-    if np.any(call.get("integrality") or 0):
+    if call.get("integrality") is not None and np.any(call.get("integrality")):
         raise NoRule("scipy.optimize.linprog has a derivative rule for real unknowns: integers change in steps")
     c, a_ub, b_ub, a_eq, b_eq = (
         _dense(given[name]) if given[name] is not None else None for name in ("c", "A_ub", "b_ub", "A_eq", "b_eq")

@@ -21,6 +21,7 @@ from effgrad.program import read
 from effgrad.toolbox.compressed import SparseJacobian, raveled
 from effgrad.toolbox.distributed import Equations, LeastSquares, Sum, few_residuals
 from effgrad.toolbox.evaluations import Evaluations, Result, Unknowns, observe
+from effgrad.toolbox.fits import RHO
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Value
 
@@ -353,15 +354,17 @@ def curve_fit(
 
 
 def _misfit(
-    values: Value, xdata: Value, ydata: Value, sigma: Value = None, nan_policy: str | None = None, **_: Value
-) -> float:
-    """Return the sum of squares of a fit, by which an interrupted run chooses its best parameters."""
+    values: Value, xdata: Value, ydata: Value, sigma: Value = None, nan_policy: str | None = None,
+    loss: Value = "linear", f_scale: float = 1.0, **_: Value,
+) -> float:  # fmt: skip
+    """Return the cost of a fit, by which an interrupted run chooses its best parameters."""
     y = np.asarray(ydata, float)
     deviations = np.ones_like(y) if sigma is None else np.sqrt(np.diag(sigma)) if np.ndim(sigma) == 2 else sigma
     if nan_policy == "omit":
         kept = ~(np.isnan(y) | np.isnan(np.atleast_2d(np.asarray(xdata, float))).any(axis=0))
         y, deviations = y[kept], np.broadcast_to(deviations, y.shape)[kept]
-    return float(np.sum(np.square((values - y) / deviations)))
+    rho = RHO.get(loss, RHO["linear"]) if isinstance(loss, str) else RHO["linear"]
+    return float(np.sum(rho(np.square((values - y) / deviations / f_scale))))
 
 
 def _fit_of_sum(total: LeastSquares, p0: Value, absolute_sigma: bool = False, **options: Value) -> tuple[Value, Value]:

@@ -55,8 +55,9 @@ def _bracketing(original: Function) -> Calling:
 
 @solution_of(scipy.optimize.root_scalar, "f", "fprime", "fprime2")
 def _root_scalar(call: Call, f: Function, result: Value) -> Value:
-    pair = isinstance(call.get("fprime"), bool) and call.get("fprime") or isinstance(call.get("fprime2"), bool)
-    root = _of_one(call, (lambda x: f(x)[0]) if pair and call.get("fprime") else f, result.root)
+    # With `fprime=True` or `fprime2=True` the function returns its derivatives too.
+    several = any(flag and not callable(flag) for flag in (call.get("fprime"), call.get("fprime2")))
+    root = _of_one(call, (lambda x: f(x)[0]) if several else f, result.root)
     return differentiated(result, call.name, root=root)
 
 
