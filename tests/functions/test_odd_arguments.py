@@ -7,6 +7,7 @@ import pytest
 import scipy.ndimage
 import scipy.special
 import scipy.stats
+from scipy import sparse, stats
 
 from effgrad import NoRule, check_grad, grad, jvp, value_and_grad, vjp
 from effgrad.arrays.protocols import ask_numpy
@@ -280,3 +281,55 @@ def test_derivatives_are_those_of_differences(run, name):
     x, step = np.array([0.7, 1.2]), 1e-6
     differences = [(f(x + e) - f(x - e)) / (2 * step) for e in step * np.eye(2)]
     np.testing.assert_allclose(run(grad)(f)(x), differences, rtol=1e-7)
+
+
+LOWER = np.array([0, 1, 1, 2, 2]), np.array([0, 0, 1, 1, 2])
+ELEMENTS, RIGHT = np.array([2.0, 0.5, 3.0, 0.7, 1.5]), np.array([1.0, 2.0, 3.0])
+OTHER = np.array([1.0, 2.0, 0.0, 3.0, 1.0])
+
+
+def lower(x):
+    return sparse.csr_array((x, LOWER), shape=(3, 3))
+
+
+def symmetric(x):
+    return lower(x) + lower(x).T + 8 * sparse.eye_array(3)
+
+
+def with_diagonal(x):
+    a = lower(x)
+    a.setdiag([x[0], 2 * x[1], 3.0])
+    return np.sum(a.toarray() ** 2)
+
+
+BY_POSITION = {
+    "spsolve_triangular": lambda x: sparse.linalg.spsolve_triangular(lower(x), RIGHT, True, False, False, True).sum(),
+    "eigsh, values only": lambda x: sum(
+        sparse.linalg.eigsh(symmetric(x), 2, None, None, "LM", None, None, None, 0, False)
+    ),
+    "eigsh, a start": lambda x: sparse.linalg.eigsh(symmetric(x), 2, None, None, "LM", np.ones(3))[0].sum(),
+    "eigs, a start": lambda x: np.real(sparse.linalg.eigs(symmetric(x), 1, None, None, "LM", np.ones(3))[0]).sum(),
+    "mean": lambda x: (lower(x).mean(1, None) ** 2).sum(),
+    "explicit elements": lambda x: (-lower(x)).max(explicit=True) + lower(x).min(),
+    "toarray": lambda x: np.ravel(lower(x).toarray("F"), order="K") @ np.arange(9.0),
+    "setdiag of a list": with_diagonal,
+    "correlation": lambda x: stats.pearsonr(x, OTHER).correlation,
+    "a correlation below": lambda x: stats.pearsonr(x, OTHER, alternative="less").pvalue,
+    "a correlation above": lambda x: stats.pearsonr(x, OTHER, alternative="greater").pvalue,
+    "a correlation, unpacked": lambda x: (lambda r, p: r * p)(*stats.pearsonr(x, OTHER)),
+}
+
+
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_every_argument_is_followed(name):
+    """Arguments by position and options were dropped: `unit_diagonal` had another gradient, silently."""
+    f, step = BY_POSITION[name], 1e-5
+    wanted = [(f(ELEMENTS + d) - f(ELEMENTS - d)) / (2 * step) for d in step * np.eye(5)]
+    np.testing.assert_allclose(grad(f)(ELEMENTS), wanted, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["sum", "mean"])
+def test_an_array_for_the_result_of_a_sparse_sum_is_refused(method):
+    """It kept its zeros, and its gradient was 0."""
+    with pytest.raises(NoRule, match=r"write out\[\.\.\.\]"):
+        grad(lambda x: getattr(lower(x), method)(0, out=np.zeros(3)).sum())(ELEMENTS)

@@ -85,7 +85,7 @@ def with_dtypes(original: Callable[..., Tree], args: Tree, kwargs: Tree, derived
 def _with_dtypes(derived: Tree, value: Tree) -> Tree:
     if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
         parts = list(map(_with_dtypes, derived, value))
-        return type(derived)(*parts) if hasattr(derived, "_fields") else type(derived)(parts)
+        return _like(derived, parts, derived)
     if isinstance(derived, Tracer) or isinstance(derived, np.ndarray):
         dtype = np.result_type(value)
         return derived if derived.dtype == dtype or dtype.kind not in "fc" else derived.astype(dtype)
@@ -109,15 +109,23 @@ def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
         return given(derived, value)
     if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
         parts = [with_value(d, v, name) for d, v in zip(derived, value, strict=True)]
-        if not hasattr(value, "_fields"):
-            return type(value)(parts)
-        # A named tuple with extra attributes cannot be built from its fields alone.
-        return type(derived)(*parts) if hasattr(value, "_extra_fields") else type(value)(*parts)
+        return _like(derived, parts, value)
     if isinstance(derived, tuple) and len(derived) == 1:
         return with_value(derived[0], value, name)
     if any(isinstance(leaf, Tracer) for leaf in leaves(derived)):
         raise NoRule(f"{name} called like this has no derivative rule: its definition has results of another form")
     return value
+
+
+def _like(derived: Value, parts: list[Value], value: Value) -> Value:
+    """Return a list or tuple of `parts` in the class of `value`; a class may have made attributes of its items."""
+    if not hasattr(value, "_fields"):
+        return type(value)(parts)
+    result: Value = tuple.__new__(type(value), parts)
+    made = {id(item): part for item, part in zip(derived, parts, strict=True)}
+    for name, item in getattr(derived, "__dict__", {}).items():
+        object.__setattr__(result, name, made.get(id(item), item))
+    return result
 
 
 def _is_same_memory(derived: Value, value: Value) -> bool:

@@ -16,7 +16,7 @@ from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy import sparse_eigen, sparse_linalg
 from effgrad.functions.scipy.sparse_elements import product
 from effgrad.functions.scipy.sparse_value import parts
-from effgrad.functions.scipy.tables import Calling, traced_inside
+from effgrad.functions.scipy.tables import Calling, arguments_by_name, traced_inside
 from effgrad.program import read
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.frozen import Observed, frozen, gathered, plain_tree
@@ -113,14 +113,15 @@ def _iterative(name: str) -> Calling:
     return Calling(rule)
 
 
-def _eigsh(A: Value, k: int = 6, *args: Value, return_eigenvectors: bool = True, **options: Value) -> Value:
+def _eigsh(*args: Value, **kwargs: Value) -> Value:
     original, of_matrices = scipy.sparse.linalg.eigsh, SPARSE["eigsh"]
-    options = options | {"return_eigenvectors": return_eigenvectors}
-    if not isinstance(A, LinearOperator):
-        return (of_matrices if traced_inside((A, args, list(options.values()))) else original)(A, k, *args, **options)
-    if args or options.get("M") is not None or options.get("mode", "normal") != "normal":
+    options = arguments_by_name(original, args, kwargs)
+    if not isinstance(options["A"], LinearOperator):
+        return (of_matrices if traced_inside((args, list(kwargs.values()))) else original)(*args, **kwargs)
+    if options["M"] is not None or options["mode"] != "normal":
         raise NoRule("scipy.sparse.linalg.eigsh has a derivative rule without M, in mode='normal'")
-    products, given = Products(A), _constant("eigsh", options | {"return_eigenvectors": True})
+    A, k, return_eigenvectors = options.pop("A"), options.pop("k"), options.pop("return_eigenvectors")
+    products, given = Products(A), _constant("eigsh", options)
 
     def run(converted: Function, kept: Function) -> Value:
         functions = converted(products.functions)

@@ -3,7 +3,6 @@
 SciPy computes an eigenpair. Its tangent is the solution of a sparse system with one more row and column.
 """
 
-
 import scipy.sparse.linalg
 from scipy import sparse
 
@@ -12,7 +11,7 @@ from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_elements import Matrix, by_data, product
 from effgrad.functions.scipy.sparse_linalg import Factors, System, as_sparse, pulled_solution, solution
 from effgrad.functions.scipy.sparse_value import from_entries, lifted
-from effgrad.functions.scipy.tables import reals, traced_inside
+from effgrad.functions.scipy.tables import arguments_by_name, reals, traced_inside
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.primitive import Primitive, general
 from effgrad.vocabulary import Function, Value
@@ -108,21 +107,20 @@ eigenpairs: Primitive = general(
 )
 
 
-def _eigsh(
-    A: Matrix, k: int = 6, M: Value = None, sigma: Value = None, which: str = "LM", *_: Value,
-    return_eigenvectors: bool = True, **options: Value,
-) -> Value:  # fmt: skip
-    if options.get("mode", "normal") != "normal":
+def _eigsh(*args: Value, **kwargs: Value) -> Value:
+    options = arguments_by_name(scipy.sparse.linalg.eigsh, args, kwargs)
+    with_vectors = options.pop("return_eigenvectors")
+    if options["mode"] != "normal":
         raise NoRule("scipy.sparse.linalg.eigsh has a derivative rule in mode='normal'")
-    options |= {"sigma": sigma, "which": which}
-    data, problem = _eigenproblem(A, k, M, options, scipy.sparse.linalg.eigsh)
+    data, problem = _eigenproblem(options, scipy.sparse.linalg.eigsh)
     pairs = eigenpairs(data, problem=problem)
     values = np.real(pairs[0])
-    return (values, pairs[1:]) if return_eigenvectors else np.sort(values)
+    return (values, pairs[1:]) if with_vectors else np.sort(values)
 
 
-def _eigenproblem(A: Matrix, k: int, M: Value, options: dict[str, Value], solve: Function) -> tuple[Value, Value]:
+def _eigenproblem(options: dict[str, Value], solve: Function) -> tuple[Value, Value]:
     """Return the data of an eigenproblem, which are the elements of A and M, and the problem."""
+    A, k, M = options.pop("A"), options.pop("k"), options.pop("M")
     if traced_inside(list(options.values())):
         raise NoRule(f"scipy.sparse.linalg.{solve.__name__}: A and M may be traced; make the other arguments constants")
     A = A if sparse.issparse(A) else as_sparse(A, solve.__name__)
@@ -134,19 +132,17 @@ def _eigenproblem(A: Matrix, k: int, M: Value, options: dict[str, Value], solve:
     return data, Eigenproblem(rows, columns, A.shape[0], k, options, solve, masses)
 
 
-def _eigs(
-    A: Matrix, k: int = 6, M: Value = None, sigma: Value = None, which: str = "LM", *_: Value,
-    return_eigenvectors: bool = True, **options: Value,
-) -> Value:  # fmt: skip
-    if M is not None:
+def _eigs(*args: Value, **kwargs: Value) -> Value:
+    options = arguments_by_name(scipy.sparse.linalg.eigs, args, kwargs)
+    with_vectors = options.pop("return_eigenvectors")
+    if options["M"] is not None:
         raise NoRule(
             "scipy.sparse.linalg.eigs has a derivative rule without M: give it spsolve(M, A), or use eigsh where both "
             "are symmetric"
         )
-    options |= {"sigma": sigma, "which": which}
-    data, problem = _eigenproblem(A, k, M, options, scipy.sparse.linalg.eigs)
+    data, problem = _eigenproblem(options, scipy.sparse.linalg.eigs)
     pairs = eigenpairs(data, problem=problem)
-    return (pairs[0], pairs[1:]) if return_eigenvectors else pairs[0]
+    return (pairs[0], pairs[1:]) if with_vectors else pairs[0]
 
 
 class SingularProblem(Eigenproblem):

@@ -210,8 +210,9 @@ def _inv(A: Matrix) -> TracedSparse:
 
 
 def _spsolve_triangular(
-    A: Matrix, b: Value, lower: bool = True, *_: Value, unit_diagonal: bool = False, **__: Value
-) -> Value:
+    A: Matrix, b: Value, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,
+    unit_diagonal: bool = False,
+) -> Value:  # fmt: skip
     if unit_diagonal:
         places, ones = np.arange(A.shape[0]), 1 - lifted(A).diagonal()
         A = lifted(A) + from_entries(places, places, ones, A.shape)

@@ -10,7 +10,12 @@ from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_elements import FORWARD, REFLECTED, UNARY, gathered, is_number, total
-from effgrad.vocabulary import Function, Shape, Value
+from effgrad.vocabulary import DTypeLike, Function, Shape, Value
+
+
+def refuse_out(out: Value) -> None:
+    if out is not None:
+        raise NoRule("out= has no derivative rule in methods of sparse matrices: write out[...] = the result")
 
 
 class Operations:
@@ -28,6 +33,7 @@ class Operations:
     values: Value
     toarray: Value
     multiply: Value
+    astype: Value
     _with: Value
     _plus_dense: Value
     __matmul__: Value
@@ -143,24 +149,26 @@ class Operations:
     def minimum(self, other: Value) -> Value:
         return self._elementwise(np.minimum, other)
 
-    def _extreme(self, function: Function, axis: Value) -> Value:
+    def _extreme(self, function: Function, axis: Value, out: Value, explicit: bool) -> Value:
+        refuse_out(out)
         if axis is not None:
             raise NoRule(f"write np.{function.__name__}(A.toarray(), axis={axis}): along an axis there is no rule")
         values = self.entries()[0]
-        full = size_of(values) == math.prod(self.shape)
+        full = explicit or size_of(values) == math.prod(self.shape)
         return function(values if full else np.concatenate([values, np.zeros(1)]))
 
-    def max(self, axis: Value = None, *_: Value, **__: Value) -> Value:
-        return self._extreme(np.max, axis)
+    def max(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
+        return self._extreme(np.max, axis, out, explicit)
 
-    def min(self, axis: Value = None, *_: Value, **__: Value) -> Value:
-        return self._extreme(np.min, axis)
+    def min(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
+        return self._extreme(np.min, axis, out, explicit)
 
     def count_nonzero(self, axis: Value = None) -> Value:
         return np.count_nonzero(self.entries()[0]) if axis is None else np.count_nonzero(self.toarray(), axis)
 
-    def sum(self, axis: Value = None, *_: Value, **__: Value) -> Value:
-        return self._of_class(self._sums(axis))
+    def sum(self, axis: Value = None, dtype: DTypeLike = None, out: Value = None) -> Value:
+        refuse_out(out)
+        return self._of_class((self if dtype is None else self.astype(dtype))._sums(axis))
 
     def _of_class(self, array: Value) -> Value:
         """Return sums along an axis as SciPy does: as `np.matrix` for a sparse matrix, else as an array."""
@@ -175,9 +183,11 @@ class Operations:
         result = total(values, rows if axes[0] else columns, self.shape[1 - axes[0]])
         return result[:, None] if axes[0] and isinstance(self.places, sparse.spmatrix) else result
 
-    def mean(self, axis: Value = None, *_: Value, **__: Value) -> Value:
+    def mean(self, axis: Value = None, dtype: DTypeLike = None, out: Value = None) -> Value:
+        refuse_out(out)
         axes = (axis,) if isinstance(axis, int | np.integer) else range(self.ndim) if axis is None else axis
-        return self._of_class(self._sums(axis) / math.prod(self.shape[a] for a in axes))
+        summed = self if dtype is None else self.astype(dtype)
+        return self._of_class(summed._sums(axis) / math.prod(self.shape[a] for a in axes))
 
     def trace(self, offset: int = 0) -> Value:
         return np.sum(self.diagonal(offset))

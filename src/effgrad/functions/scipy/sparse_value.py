@@ -29,7 +29,7 @@ from effgrad.functions.scipy.sparse_elements import (
     product,
     total,
 )  # fmt: skip
-from effgrad.functions.scipy.sparse_operations import Operations
+from effgrad.functions.scipy.sparse_operations import Operations, refuse_out
 from effgrad.vocabulary import Shape, Value
 
 
@@ -171,14 +171,16 @@ class TracedSparse(Operations):
     def copy(self) -> "TracedSparse":
         return TracedSparse(self.places.copy(), self.values)
 
-    def astype(self, dtype: Value, *_: Value, **__: Value) -> "TracedSparse":
-        return self._with(self.values.astype(dtype))
+    def astype(self, dtype: Value, casting: str = "unsafe", copy: bool = True) -> "TracedSparse":
+        return self._with(self.values.astype(dtype, casting=casting))
 
-    def toarray(self, *_: Value, **__: Value) -> Value:
-        return self._moved(self.settled().places.toarray())
+    def toarray(self, order: Value = None, out: Value = None) -> Value:
+        refuse_out(out)
+        return self._moved(self.settled().places.toarray(order))
 
-    def todense(self, *_: Value, **__: Value) -> Value:
-        return view_as(self.toarray(), np.matrix) if isinstance(self.places, sparse.spmatrix) else self.toarray()
+    def todense(self, order: Value = None, out: Value = None) -> Value:
+        dense = self.toarray(order, out)
+        return view_as(dense, np.matrix) if isinstance(self.places, sparse.spmatrix) else dense
 
     def sum_duplicates(self) -> None:
         settled = self.settled()
@@ -228,7 +230,7 @@ class TracedSparse(Operations):
 
     def setdiag(self, values: Value, k: int = 0) -> None:
         self.sum_duplicates()
-        self._writable().setdiag(self._append(values), k)
+        self._writable().setdiag(self._append(np.asarray(values)), k)
 
     def resize(self, *shape: Value) -> None:
         self.sum_duplicates()

@@ -6,14 +6,13 @@ themselves. A point outside the support does not contribute to the derivative. A
 not a smooth argument.
 """
 
-from typing import Any, NamedTuple
 
 import scipy.integrate
 import scipy.special as sp
 import scipy.stats
 from scipy._lib._array_api import np_compat
 from scipy.special import _ufuncs as scu
-from scipy.stats import _continuous_distns, _kde, _multivariate
+from scipy.stats import _continuous_distns, _kde, _multivariate, _stats_py
 
 from effgrad.arrays.layout import shape_of, size_of
 from effgrad.arrays.reach import np
@@ -226,26 +225,27 @@ def _covariance(
     self.log_pdet = 2 * np.sum(np.log(np.diagonal(factor)))
 
 
-class Correlation(NamedTuple):
-    """A statistic and its p-value, as SciPy's results have them."""
-
-    statistic: Any
-    pvalue: Any
-
-
 def _pearsonr(
     x: Value, y: Value, *, alternative: str = "two-sided", method: Option = None, axis: int | None = 0
 ) -> Value:
-    require(alternative == "two-sided" and method is None, "stats.pearsonr", "the two-sided alternative, no method")
+    require(method is None, "stats.pearsonr", "no method")
     x, y = np.broadcast_arrays(np.asarray(x), np.asarray(y))
     x, y = (np.ravel(x), np.ravel(y)) if axis is None else (x, y)
     axis = axis or 0
+    given = x, y
     # Scaled to size 1, so that squares and products stay in range; a factor does not change the correlation.
     x, y = (z / np.max(np.abs(plain(z)), axis, keepdims=True) for z in (x, y))
     x, y = (z - np.mean(z, axis, keepdims=True) for z in (x, y))
     r = np.sum(x * y, axis) / np.sqrt(np.sum(x * x, axis) * np.sum(y * y, axis))
-    half = shape_of(x)[axis] / 2 - 1
-    return Correlation(r, 2 * sp.betainc(half, half, (1 - np.abs(r)) / 2))
+    n = shape_of(x)[axis]
+    # (1 + r) / 2 has a beta distribution.
+    beyond = {"two-sided": (1 - np.abs(r)) / 2, "less": (1 + r) / 2, "greater": (1 - r) / 2}
+    if alternative not in beyond:
+        raise ValueError("`alternative` must be 'less', 'greater', or 'two-sided'.")
+    p = (1 + (alternative == "two-sided")) * sp.betainc(n / 2 - 1, n / 2 - 1, beyond[alternative])
+    return _stats_py.PearsonRResult(
+        statistic=r, pvalue=p, alternative=alternative, n=n, x=given[0], y=given[1], axis=axis
+    )
 
 
 def _f_oneway(*samples: Value, axis: int = 0, equal_var: bool = True, **options: Option) -> Value:
@@ -258,7 +258,7 @@ def _f_oneway(*samples: Value, axis: int = 0, equal_var: bool = True, **options:
     between = sum(n * np.sum((m - whole) ** 2, axis) for n, m in zip(sizes, means, strict=True))
     degrees = len(samples) - 1.0, float(sum(sizes) - len(samples))
     statistic = between / degrees[0] / (inside / degrees[1])
-    return Correlation(statistic, sp.fdtrc(*degrees, statistic))
+    return _stats_py.F_onewayResult(statistic, sp.fdtrc(*degrees, statistic))
 
 
 def _expectile(a: Value, alpha: Value = 0.5, *, weights: Value = None) -> Value:

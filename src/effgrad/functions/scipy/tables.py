@@ -167,3 +167,10 @@ def rules_of(owner: type, definitions: dict[str, Value]) -> list[Reached]:
         return as_computed(original, by_name(original, definition, f"{module}.{name}"))
 
     return [(owner, name, rule(name, one)) for name, one in definitions.items() if hasattr(owner, name)]
+
+
+def arguments_by_name(f: Function, args: tuple[Value, ...], kwargs: dict[str, Value]) -> dict[str, Value]:
+    """Return the arguments of a call by their names, with the defaults of those that are not given."""
+    bound = inspect.signature(f).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
