@@ -54,8 +54,10 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
 }  # fmt: skip
 # Functions of NumPy that make an array of records from a list, if their dtype is structured.
 OF_RECORDS = frozenset((np.array, np.asarray, np.asanyarray))
-# Functions of NumPy that write to their first argument.
-WRITING = frozenset((np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis))
+# Functions of NumPy that write to their first argument, and its name.
+WRITING: dict[Object, str] = {
+    np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "", np.fill_diagonal: "a", np.put_along_axis: "arr",
+}  # fmt: skip
 # Functions of NumPy that make arrays. For code without source they return a `Mutable`, which sees its writes.
 CREATORS: frozenset[Object] = frozenset((
     np.array, np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.eye,
@@ -361,7 +363,12 @@ def creating(target: Callable[..., object]) -> Callable[..., object]:
 def writing(f: Any, target: Object) -> Object:
     """Return the target of a function that writes to its first argument."""
 
-    def given(array: Object, *args: Object, **kwargs: Object) -> Object:
+    def given(*args: Object, **kwargs: Object) -> Object:
+        if not args and WRITING.get(f) in kwargs:
+            args = (kwargs.pop(WRITING[f]),)
+        return write(*args, **kwargs)
+
+    def write(array: Object, *args: Object, **kwargs: Object) -> Object:
         if memories:
             args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
         if type(array) is not np.ndarray:
@@ -373,5 +380,6 @@ def writing(f: Any, target: Object) -> Object:
             return target(handle(array), *args, **kwargs)
         return write_plainly(f, array, *args, **kwargs)
 
+    write.__name__ = getattr(f, "__name__", "write")  # for errors
     return given
 
