@@ -1,11 +1,13 @@
 """Every mode meets the specification: the derivative of an expression that denotes E denotes E'."""
 
 import doctest
+import gc
 import pathlib
 import random
 import re
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 import effgrad.spec
 from effgrad import checkpoint, spec
 from effgrad.effects import Handler, control, final, handle
+from effgrad.primitives.primitive import Primitive
 from effgrad.spec import (
     FREE,
     MODES,
@@ -24,6 +27,7 @@ from effgrad.spec import (
     Polynomial,
     X,
     diff,
+    limits,
     monomial,
     opaque,
     represents,
@@ -338,3 +342,21 @@ def test_the_example_of_the_page_runs(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     exec(code, {})
     assert capsys.readouterr().out.startswith("free semiring: 1 point, exact\n")
+
+
+PRIMITIVES = {p.name: p for p in gc.get_objects() if type(p) is Primitive}
+ARGUMENTS = {"arccosh": [1.3], "hyp1f1": [0.3, 1.2, 0.4], "hyp2f1": [0.3, 0.6, 1.2, 0.4], "where": [True, 0.3, 0.6]}
+
+
+@pytest.mark.parametrize("name", limits.DEFINITIONS)
+def test_definitions_are_the_values_of_primitives(name):
+    """Four definitions named no primitive, so that programs with them had none."""
+    primitive = PRIMITIVES[name]
+    for args in [ARGUMENTS[name]] if name in ARGUMENTS else ([0.3], [0.3, 0.6]):
+        try:
+            expected = primitive.function(*map(np.float64, args))
+        except TypeError:  # of another number of arguments
+            continue
+        np.testing.assert_allclose(float(limits.DEFINITIONS[name](*args)), expected, rtol=1e-14)
+        return
+    raise AssertionError(f"{name} takes other arguments")
