@@ -1,4 +1,4 @@
-"""Dependencies in a region: varied and useful buffers, dead statements, places that never meet."""
+"""Dependency analyses of a region: varied and useful buffers, dead statements, accesses that never overlap."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from effgrad.stage.loop.ir import (
 
 
 def _flows(block: Block) -> list[tuple[Buffer, set[Buffer]]]:
-    """For each write, the buffer and those that derivatives come from."""
+    """For each write, the buffer that is written and the buffers that it depends on smoothly."""
     flows = []
     for s in walk(block):
         if isinstance(s, Map):
@@ -60,7 +60,7 @@ def useful(block: Block, results: Iterable[Buffer]) -> set[Buffer]:
 
 
 def without_dead(block: Block, roots: Iterable[Buffer]) -> Block:
-    """The block without what writes only buffers that nobody reads; `roots` are read after it."""
+    """Remove the statements that write only buffers that nobody reads; the `roots` are read after the block."""
     live, before = set(roots), -1
     while len(live) != before:
         before = len(live)
@@ -69,7 +69,7 @@ def without_dead(block: Block, roots: Iterable[Buffer]) -> Block:
 
 
 def _mark(block: Block, live: set[Buffer]) -> bool:
-    """Add the buffers that live statements read; whether any statement is live."""
+    """Add to `live` the buffers that live statements read. Return whether any statement is live."""
     some = False
     for s in block:
         kept = Map(s.dims, [t for t in s.stores if t.buffer in live]) if isinstance(s, Map) else s
@@ -83,7 +83,7 @@ def _mark(block: Block, live: set[Buffer]) -> bool:
 
 
 def _saves(s: Push, live: set[Buffer]) -> bool:
-    """Whether what is saved is live, or where it comes back; both are then."""
+    """Whether a `Push` saves a live buffer, or its `Pop` restores one. If so, both buffers become live."""
     both = {s.buffer, s.stack.into.get(s.buffer, s.buffer)}
     if live.isdisjoint(both):
         return False
@@ -112,7 +112,7 @@ def _swept(block: Block, live: set[Buffer]) -> Block:
 
 
 def apart(a: Sequence[Affine], b: Sequence[Affine], dims: Dims) -> bool:
-    """Whether two places in a buffer meet for no two different points of the nest."""
+    """Whether accesses at two index tuples of a buffer never meet at two different points of the box."""
     if tuple(a) == tuple(b):
         return True
     extents = dict(dims)
@@ -124,7 +124,7 @@ def apart(a: Sequence[Affine], b: Sequence[Affine], dims: Dims) -> bool:
 
 
 def _difference(i: Affine, j: Affine, extents: dict[str, Affine]) -> tuple[int | None, int | None]:
-    """Between what `i - j` lies where the nest's variables take any values in both; None if that is not known."""
+    """The bounds of `i - j` where the box's variables vary independently in the two; None for an unknown bound."""
     inner = [[(v, k) for v, k in x.terms if v in extents] for x in (i, j)]
     outer = [Affine(x.constant, [(v, k) for v, k in x.terms if v not in extents]) for x in (i, j)]
     if any(type(v) is not str and v.variables() & extents.keys() for x in (i, j) for v, _ in x.terms):
@@ -141,9 +141,11 @@ def _difference(i: Affine, j: Affine, extents: dict[str, Affine]) -> tuple[int |
 
 
 def injective(indices: Sequence[Affine], dims: Dims) -> bool:
-    """Whether different points of a nest have different places: each variable is alone in an axis, or a digit of one.
+    """Whether different points of a box have different indices: each variable must have an axis to itself, or be a
+    digit.
 
-    An index from a table is there only if the table's numbers are all different.
+    An index that is loaded from a table passes this test: a table indexes a store only if its integers are all
+    different.
     """
     extents = dict(dims)
     known = set[str]()
@@ -155,7 +157,7 @@ def injective(indices: Sequence[Affine], dims: Dims) -> bool:
 
 
 def _digits(i: Affine, extents: dict[str, Affine], count: int) -> bool:
-    """Whether an index is a number of which the nest's variables are the digits, as in `5 * i + j` with `j < 5`."""
+    """Whether an index is a mixed-radix number whose digits are the box's variables, as `5 * i + j` with `j < 5`."""
     terms = sorted([(abs(k), extents[v]) for v, k in i.terms if type(v) is str and v in extents], key=lambda t: t[0])
     span = 0
     for k, extent in terms:
@@ -166,18 +168,18 @@ def _digits(i: Affine, extents: dict[str, Affine], count: int) -> bool:
 
 
 def depends(indices: Sequence[Affine], dims: Dims) -> Dims:
-    """The dims of a nest that a place depends on."""
+    """The dims of a box that the indices depend on."""
     names = set[str]().union(*(i.variables() for i in indices))
     return tuple(d for d in dims if d[0] in names)
 
 
 def loop_writes(s: Statement) -> set[Buffer]:
-    """The buffers that a statement or one inside it writes."""
+    """The buffers that a statement writes, including those that its nested statements write."""
     return {b for x in walk([s]) for b in written(x)}
 
 
 def rewritten(body: Block) -> set[Buffer]:
-    """The buffers that a body first writes in full: what they held before is nobody's."""
+    """The buffers that a body overwrites in full before it reads them, so that no earlier value of theirs is used."""
     found: set[Buffer] = set()
     seen: set[Buffer] = set()
     planes: dict[Buffer, set[int]] = {}
@@ -199,7 +201,7 @@ def rewritten(body: Block) -> set[Buffer]:
 
 
 def _in_branches(s: Branch, others: Block) -> set[Buffer]:
-    """The buffers that a choice first writes in full, on either side, or on one if they are used nowhere else."""
+    """The buffers that a branch first overwrites in full, on both sides, or on one if they are used nowhere else."""
     then, other = rewritten(s.then), rewritten(s.other)
     used = {b for x in others for b in (*loop_writes(x), *loop_reads(x))}
     sides = [{b for x in part for b in (*loop_writes(x), *loop_reads(x))} for part in (s.then, s.other)]
@@ -207,20 +209,20 @@ def _in_branches(s: Branch, others: Block) -> set[Buffer]:
 
 
 def loop_reads(s: Statement) -> set[Buffer]:
-    """The buffers that a statement or one inside it reads."""
+    """The buffers that a statement reads, including those that its nested statements read."""
     found = {e.args[0] for x in walk([s]) for e in reads(x)}
     found.update(b for x in walk([s]) if isinstance(x, Apply) for b in x.inputs)
     return found | {x.buffer for x in walk([s]) if isinstance(x, Push)}
 
 
 def _plane(t: Store) -> int | None:
-    """The number of the part that a store writes, if it writes to one along the first axis."""
+    """The constant index of a store along the first axis, if it writes one plane of its buffer; else None."""
     fixed = len(t.indices) > 1 and not t.indices[0].terms and t.buffer.shape[0] > 1
     return t.indices[0].constant if fixed else None
 
 
 def _covers(t: Store, dims: Dims, plane: bool) -> bool:
-    """Whether a store writes all of its buffer, or all of a `plane`."""
+    """Whether a store writes all of its buffer, or, if `plane`, all of the plane that it writes."""
     extents = dict(dims)
     names = []
     for i, n in list(zip(t.indices, t.buffer.shape, strict=True))[plane:]:

@@ -1,8 +1,8 @@
-"""Symbolic integers: indices, extents and bounds that are affine in loop variables.
+"""Symbolic integers: indices, extents and loop bounds that are affine in loop variables.
 
 An `Affine` is a constant plus multiples of *atoms*. An atom is the name of a loop variable, or an integer expression of
-the region (`effgrad.stage.loop.ir.Element`) that is read where the index is used. `Ranges` says between which bounds
-the open loops' variables lie, and so decides signs, clipping of slices and comparisons.
+the region (`effgrad.stage.loop.ir.Element`) that is evaluated where the index is used. `Ranges` holds the bounds of the
+variables of the enclosing loops. With them, capture decides signs, comparisons and the clipping of slices.
 """
 
 import itertools
@@ -13,16 +13,16 @@ from effgrad.vocabulary import Entry, Value
 
 _numbers = itertools.count(1)
 
-# Between what an integer lies; None where that is not known.
+# The inclusive lower and upper bound of an integer; None for a bound that is not known.
 Bounds = tuple[int | None, int | None]
 _EXTREMES: dict[str, Callable[..., float]] = {"maximum": max, "minimum": min}
 _REMAINDERS, _QUOTIENTS = ("mod", "remainder"), ("floor_divide", "floordiv")
 
 
 class NotCaptured(Exception):
-    """A program does something that a region cannot express; the message says it in the user's terms.
+    """The program does something that a region cannot express; the message says so in the user's terms.
 
-    `line` is where, and `steps` how many steps the loop has, if that is known.
+    `line` is the line where it does, and `steps` the number of steps of the loop, if that is known.
     """
 
     line: int = 0
@@ -30,11 +30,11 @@ class NotCaptured(Exception):
 
 
 class Declined(NotCaptured):
-    """A loop over things of Python's, which Python runs: nothing is wrong with it."""
+    """The loop is over Python objects, such as a list, and Python should run it; no warning is given."""
 
 
 def fresh(prefix: str) -> str:
-    """A name that no other variable has."""
+    """Return a variable name that has not been used before."""
     return f"{prefix}{next(_numbers)}"
 
 
@@ -94,7 +94,7 @@ class Affine:
         return 0
 
     def substitute(self, values: "Mapping[str, Affine | int]") -> "Affine":
-        """The integer with variables replaced, also those inside atoms that are expressions."""
+        """Return the integer with loop variables replaced, also inside atoms that are expressions."""
         if not self.terms:
             return self
         result = Affine(self.constant)
@@ -106,7 +106,7 @@ class Affine:
         return result
 
     def variables(self) -> set[str]:
-        """The loop variables that it depends on, through its atoms too."""
+        """The names of the loop variables that the integer depends on, also through its atoms."""
         found: set[str] = set()
         for atom, _ in self.terms:
             found |= {atom} if type(atom) is str else atom.variables()
@@ -123,26 +123,26 @@ def _order(term: tuple[Value, int]) -> tuple[bool, str, int]:
 
 
 def affine(value: "Affine | int") -> Affine:
-    """An integer as an `Affine`."""
+    """Return an integer as an `Affine`."""
     return value if isinstance(value, Affine) else Affine(int(value))
 
 
 def variable(name: str) -> Affine:
-    """The value of a loop variable."""
+    """The loop variable of this name as an `Affine`."""
     return Affine(0, ((name, 1),))
 
 
 def known(value: "Affine | int") -> "Affine | int":
-    """The integer as a Python number if it depends on nothing."""
+    """Return a constant `Affine` as a Python integer, and any other value unchanged."""
     return value.constant if isinstance(value, Affine) and not value.terms else value
 
 
 class Ranges:
-    """The bounds of the open loops' variables, the outermost first; those of inner ones may depend on outer ones."""
+    """The bounds of the variables of the enclosing loops, outermost first; inner ones may depend on outer variables."""
 
     def __init__(self) -> None:
         self.bounds: dict[str, tuple[Affine, Affine]] = {}
-        # Of integers in memory, by the expressions that load them.
+        # The bounds of integers in memory, by the expression that loads them.
         self.cells: dict[Value, tuple[int, int]] = {}
 
     def upper(self, value: "Affine | int") -> int | None:
@@ -165,14 +165,14 @@ class Ranges:
         return None if least is None else -least
 
     def most(self, value: "Affine | int") -> int:
-        """The largest value, which has to be known: the size of a buffer."""
+        """The largest value of an extent that sizes a buffer; raises `NotCaptured` if it is not known."""
         found = self.upper(value)
         if found is None:
             raise NotCaptured("the length of an array depends on values of the loop")
         return max(found, 0)
 
     def reach(self, e: Entry) -> Bounds:
-        """Between what an integer expression (an `Element`) lies, as far as it is known."""
+        """The bounds of an integer expression (an `Element`), as far as they are known."""
         if e.op == "constant":
             return int(e.args[0]), int(e.args[0])
         if e.op == "index":
@@ -191,14 +191,14 @@ class Ranges:
 
 
 def _extreme(extreme: Callable[..., float], bounds: Sequence[Bounds]) -> Bounds:
-    """The bounds of the largest or smallest of integers, from theirs."""
+    """The bounds of the maximum or minimum of integers, given the bounds of each."""
     low = extreme([-math.inf if low is None else low for low, _ in bounds])
     high = extreme([math.inf if high is None else high for _, high in bounds])
     return int(low) if low > -math.inf else None, int(high) if high < math.inf else None
 
 
 def row_major(dims: Sequence[tuple[str, Affine]]) -> Affine:
-    """The number of a point in the order in which a box is walked."""
+    """The position of a point of an index box in row-major order."""
     place, stride = Affine(), affine(1)
     for name, n in reversed(dims):
         place, stride = place + Affine(0, ((name, 1),)) * stride, stride * n

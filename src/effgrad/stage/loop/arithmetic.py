@@ -31,7 +31,7 @@ PLAIN: dict[type, Function] = {
 
 
 class Operators(Symbols):
-    """The operators of a program; `Evaluator` adds its expressions."""
+    """The operators of a captured program; `Evaluator` adds its expressions."""
 
     def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
         plain, ufunc = OPERATIONS[type(op)]
@@ -44,7 +44,7 @@ class Operators(Symbols):
         return self.binary_of(op, a, b)
 
     def binary_of(self, op: ast.operator, a: Value, b: Value) -> Value:
-        """An operator on real numbers and arrays one of which is symbolic."""
+        """Apply an operator to real numbers and arrays, at least one of which is symbolic."""
         plain, ufunc = OPERATIONS[type(op)]
         if ufunc is None:
             return self.matmul(a, b)
@@ -75,7 +75,7 @@ class Operators(Symbols):
 
 
 def _decided(op: ast.cmpop, low: int | None, high: int | None) -> bool | None:
-    """Whether `d op 0` for all `d` from `low` to `high`, for none (False), or for some (None)."""
+    """Return True if `d op 0` holds for all `d` from `low` to `high`, False if for none, None if for some."""
     below, above = high is not None and high < 0, low is not None and low > 0
     never_above, never_below = high is not None and high <= 0, low is not None and low >= 0
     zero = low == high == 0

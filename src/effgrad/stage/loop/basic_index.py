@@ -1,4 +1,4 @@
-"""Basic indices, transposition and reshape of symbolic values."""
+"""Basic indexing, transposition and reshape of symbolic values."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -18,10 +18,10 @@ _MAXIMUM, _MINIMUM = constant_primitive(np.maximum), constant_primitive(np.minim
 
 
 class Indexed(Statements):
-    """Operations with the indices of values."""
+    """Indexing and the operations that move elements."""
 
     def index(self, value: View | Lazy, key: Value) -> View | Lazy:
-        """`value[key]` for a basic index, in Python's numbers and those of loops; a number is lazy."""
+        """`value[key]` for a basic index of Python integers and affine integers; a number is returned as lazy."""
         picks, axes = self._picked(value.shape, key)
         if isinstance(value, View):
             base, out = list(value.base), []
@@ -41,7 +41,7 @@ class Indexed(Statements):
         return self.shared(self.made(names, [n for _, n in axes], value.element(point)), value)
 
     def _picked(self, shape: Sequence[Extent], key: Value) -> tuple[list[Value], list[tuple[int | None, Extent]]]:
-        """For each axis its start, its step and its place in the result; for each axis of the result its source."""
+        """The start, step and position in the result of each axis; for each axis of the result its source, extent."""
         keys = list(key) if isinstance(key, tuple) else [key]
         missing = len(shape) - sum(k is not None and k is not Ellipsis for k in keys)
         if missing < 0:
@@ -64,7 +64,7 @@ class Indexed(Statements):
         return picks, axes
 
     def inside_axis(self, k: Value, n: Extent) -> Affine:
-        """An index counted from the beginning."""
+        """Return an index counted from the beginning; the program checks it unless its bounds show that it is valid."""
         i = self.as_index(k)
         low, high = self.ranges.lower(i), self.ranges.upper(i)
         if high is not None and high < 0:
@@ -77,7 +77,7 @@ class Indexed(Statements):
         return i if room is not None and room >= 1 and below is not None and below >= 0 else self.checked(i, n)
 
     def checked(self, i: Affine, n: Extent) -> Affine:
-        """An index counted from the beginning, which the program checks as NumPy does."""
+        """Return an index counted from the beginning, which the program checks as NumPy does."""
         reach = 0, max(self.ranges.most(n) - 1, 0)
         cell = self.kept_integer(self.from_beginning(i, n), reach, ("index", i, affine(n)))
         if ("checked", cell) not in self.known:
@@ -88,13 +88,13 @@ class Indexed(Statements):
         return integer(cell)
 
     def from_beginning(self, i: Affine, n: Extent) -> Element:
-        """An index that may count from the end, counted from the beginning."""
+        """Return an index that may be negative as one counted from the beginning."""
         e = index(i)
         low = self.ranges.lower(i)
         return e if low is not None and low >= 0 else element(WHERE, element(_LESS, e, _ZERO), index(i + n), e)
 
     def kept_integer(self, e: Element, reach: tuple[int, int] | None, key: Hashable) -> Element:
-        """An integer in a cell of its own; the same as before, if nothing that it reads has changed."""
+        """Return an integer stored in a cell. The key's cell is reused while nothing that the integer reads changes."""
         if key not in self.known:
             cell = self.buffer("at", (), INT)
             cell.reach = reach
@@ -104,7 +104,7 @@ class Indexed(Statements):
         return self.known[key]
 
     def as_index(self, k: Value) -> Affine:
-        """An integer of the program as an index."""
+        """Return an integer of the program as an index."""
         if isinstance(k, Affine):
             return k
         if isinstance(k, int | np.integer) and not isinstance(k, bool):
@@ -114,13 +114,13 @@ class Indexed(Statements):
         raise NotCaptured(f"an index of type {type(k).__name__}")
 
     def snapshot(self, value: Lazy) -> Affine:
-        """An integer that is read from memory, kept as it is now."""
+        """Return an integer that is read from memory, copied so that later writes do not change it."""
         if not value.reads():
             return integer(cast(value.value, INT))
         return integer(self.kept_integer(cast(value.value, INT), self.bounds_of(value.value), ("integer", value.value)))
 
     def bounds_of(self, e: Element) -> tuple[int, int] | None:
-        """Between what an integer from a constant array lies."""
+        """The bounds of an integer that is loaded from a constant array, or None."""
         e = widened(e)
         array = e.args[0].data if e.op == "load" else None
         if array is not None and array.size:
@@ -142,7 +142,7 @@ class Indexed(Statements):
         return affine(n) - 1, -1, n
 
     def _changing_slice(self, k: slice, n: Extent, step: int) -> tuple[Affine, int, Extent]:
-        """A slice whose bounds depend on loops."""
+        """The start, step and extent of a slice whose bounds depend on loop variables."""
         start, stop = self._bound(k.start, n, 0), self._bound(k.stop, n, n)
         extent = stop - start
         low, high = self.ranges.lower(extent), self.ranges.upper(extent)
@@ -172,7 +172,7 @@ class Indexed(Statements):
         return integer(self.kept_integer(inside, (0, self.ranges.most(n)), ("bound", i, affine(n))))
 
     def transpose(self, value: View | Lazy, axes: Sequence[int] | None = None) -> View | Lazy:
-        """The value with its axes in another order."""
+        """Return the value with its axes permuted."""
         order = list(axes) if axes is not None else list(reversed(range(len(value.shape))))
         if isinstance(value, View):
             return View(value.buffer, value.base, [value.axes[a] for a in order])
@@ -180,7 +180,7 @@ class Indexed(Statements):
         return self.shared(self.made(names, [value.shape[a] for a in order], value.value), value)
 
     def reshape(self, value: View | Lazy, shape: Sequence[int]) -> View | Lazy:
-        """The elements in another shape: copied, along the factors that both shapes have."""
+        """Return a copy of the elements in another shape, written along the common factors of both shapes."""
         if not all(isinstance(n, int) for n in value.shape):
             raise NotCaptured("reshape of an array whose shape changes")
         old = [n for n in value.shape if isinstance(n, int)]
@@ -198,7 +198,7 @@ class Indexed(Statements):
 
 
 def _common_factors(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    """Extents that both shapes are products of neighbours of."""
+    """The coarsest extents such that each axis of both shapes is a product of neighbouring ones."""
     cuts = sorted({*_products(a), *_products(b)})
     factors = []
     for low, high in zip(cuts, cuts[1:], strict=False):
@@ -216,7 +216,7 @@ def _products(shape: Sequence[int]) -> list[int]:
 
 
 def _merged(factors: Sequence[int], point: Sequence[Affine], shape: Sequence[int]) -> list[Affine]:
-    """The indices into a shape at a point of its factors."""
+    """The indices into a shape, given a point in the shape of its factors."""
     indices: list[Affine] = []
     left = list(zip(factors, point, strict=True))
     for n in reversed(shape):

@@ -1,4 +1,4 @@
-"""Branches on values: both ways become blocks, and the names that they bind cells that the way taken fills."""
+"""Branches on values: each side becomes a block, and names that they bind become cells that the side taken fills."""
 
 import ast
 import contextlib
@@ -19,29 +19,30 @@ from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, common_type
 
 
 class Branches(Evaluator):
-    """The statements of a program that choose."""
+    """The branching statements of a captured program."""
 
     def __init__(self, retyped: dict[tuple[Value, str], Value] | None = None) -> None:
         super().__init__(retyped)
         self.depth = 0
-        # For each block that is open, the one around it, what was computed before it began, and whether it is repeated.
+        # For each open block: the block around it, the lazy values made before it began, and whether it is a loop's
+        # body.
         self.around_blocks: list[tuple[Block, LivingSet[Lazy], bool]] = []
-        # The names before a branch, and after its first way, while another way is read.
+        # The names before a branch and after its first side, while the other side is captured.
         self.scopes: list[dict[str, Value]] = []
 
     def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
-        """Run statements."""
+        """Capture statements."""
         raise NotImplementedError
 
     def flag(self, test: Element) -> Element:
-        """A truth value kept in a cell of its own."""
+        """Store a truth value in a new cell, and return the load of that cell."""
         cell = self.buffer("flag", (), BOOL)
         self.emit([], [Store(cell, (), test)])
         return load(cell, ())
 
     @contextlib.contextmanager
     def inside(self, repeated: bool = False) -> Iterator[Block]:
-        """Statements go into a block of their own, which may be that of a loop's steps."""
+        """Collect statements in a new block, which is the body of a loop if it is `repeated`."""
         (outer, self.block), (known, self.known) = (self.block, []), (self.known, self.lasting())
         self.depth += 1
         self.around_blocks.append((outer, LivingSet(self.lazies), repeated))
@@ -53,11 +54,11 @@ class Branches(Evaluator):
             self.around_blocks.pop()
 
     def home(self, value: Lazy) -> Block | None:
-        """The block around the open ones in which a value was computed; None if it was in the innermost."""
+        """The block in which a value was made, if that is not the innermost open block; else None."""
         return next((block for block, before, _ in self.around_blocks if value in before), None)
 
     def has_other_names(self, value: Value, name: str, frame: Frame) -> bool:
-        """Whether an array has names besides one of a frame, or twins."""
+        """Whether an array has names besides this one of a frame, or twins (see `effgrad.stage.loop.twins`)."""
         if any(isinstance(x, Lazy) and x in self.twins.others for x in flat([value])):
             return True
         named = [(own, n, v) for own in [*[f.own for f in self.frames], *self.scopes] for n, v in own.items()]
@@ -66,11 +67,11 @@ class Branches(Evaluator):
         return any(x is part for v in others for x in flat([v]) for part in parts)
 
     def stored_at_home(self, value: View | Lazy) -> View:
-        """An array as memory that the blocks after it share, for a write in one of them."""
+        """Return an array as memory of the block that made it, so that a write in an inner block is seen afterwards."""
         if isinstance(value, View):
             return self.store(value)
         if any(repeated and value in before for _, before, repeated in self.around_blocks):
-            raise NotCaptured("an array from before it that a function, or another name, writes to")  # read before
+            raise NotCaptured("an array from before it that a function, or another name, writes to")  # or read
         inner, self.block = self.block, self.home(value) or self.block
         try:
             return self.store(value)
@@ -85,7 +86,7 @@ class Branches(Evaluator):
     def merge(
         self, test: Element, then: Callable[[], Value], other: Callable[[], Value], names: Sequence[str], frame: Frame
     ) -> None:
-        """Both branches, and the names that they bind as cells which the branch taken fills."""
+        """Capture both sides of a branch, and make the names that they bind cells, which the side taken fills."""
         flag = self.flag(test)
         self.settle_all()
         before = dict(frame.own)
@@ -100,7 +101,7 @@ class Branches(Evaluator):
                     raise NotCaptured("a `return` in one of two branches") from None
                 except Raised:
                     frame.own = {}
-                self.settle_all()  # here: a write of the other branch would store what is still lazy in its own block
+                self.settle_all()  # else a write on the other side would store a lazy value in its own block
             blocks.append(block)
             after.append(frame.own)
             self.scopes.append(frame.own)
@@ -117,24 +118,24 @@ class Branches(Evaluator):
         self.block.append(Branch(flag, *blocks))
 
     def check_known(self, a: Value, b: Value) -> None:
-        """Capture once more if one of two values is unknown: it is of the other's kind."""
+        """Capture again if one of two values is unknown: it will have the kind of the other one."""
         for unknown, other in ((a, b), (b, a)):
             if isinstance(unknown, Unknown):
                 raise Retyped(unknown.key, self.kind(other))
 
     def alike(self, a: Value, b: Value) -> tuple[Value, Value]:
-        """Two values, both complex if one is."""
+        """Return the two values, both as complex if either is complex."""
         if not planes.is_complex(a) and not planes.is_complex(b):
             return a, b
         return planes.as_planes(self, a), planes.as_planes(self, b)
 
     def note_either(self, view: View, *values: Value) -> None:
-        """Note of which arrays a view may hold the elements."""
+        """Note which arrays' elements a view may hold."""
         arrays = {x.buffer for x in values if isinstance(x, View)}
         self.either[view.buffer] = arrays.union(*[self.either.get(x, set()) for x in arrays])
 
     def joined(self, a: Value, b: Value, blocks: list[Block], name: str, names: list[Value]) -> Value:
-        """The value of a name after a branch, from those of both ways."""
+        """The value of a name after a branch, given its values on both sides."""
         self.check_known(a, b)
         a, b = self.alike(a, b)
         if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
@@ -157,7 +158,10 @@ class Branches(Evaluator):
         return self.one_of(view, shared, lazies[0].weak and lazies[1].weak, name)
 
     def one_of(self, view: View, shared: Sequence[View], weak: bool, name: str) -> Value:
-        """The value of a cell that is either of two; those that have other names must not be written any more."""
+        """The value of a cell that a branch fills with one of two arrays.
+
+        Neither the cell nor an array that has other names (`shared`) may be written any more, as the cell is a copy.
+        """
         arrays = [v.buffer for v in shared]
         for buffer in arrays:
             self.frozen[buffer] = f"an array is written to that {name!r} may be"
@@ -170,7 +174,7 @@ class Branches(Evaluator):
         return self.symbol(load(view.buffer, ()), weak)
 
     def returned(self, test: Element, s: ast.If, rest: Sequence[ast.stmt], frame: Frame) -> Value:
-        """The value of a function that returns in one branch and goes on in the other."""
+        """The value of a function that returns on one side of a branch and goes on on the other."""
 
         def run(statements: Sequence[ast.stmt]) -> None:
             try:

@@ -1,8 +1,8 @@
-"""Capture: a loop of the user's function is read from its source and its statements become those of a region.
+"""Capture: the source of a loop in the user's function is read, and its statements become those of a region.
 
-What is known now (integers, shapes, functions, strings) is computed by Python; arrays and numbers that the program
-computes with are symbolic values. A name that a loop binds anew is *carried*: it has a cell, a buffer that holds its
-value between steps and is written once at the end of each. Whatever a region cannot express raises `NotCaptured`.
+Python computes what is known at capture (integers, shapes, functions, strings). The arrays and numbers that the program
+computes with are symbolic values. A name that a loop rebinds is *carried*: it has a cell, a buffer that holds its value
+between steps and is written once at the end of each. Whatever a region cannot express raises `NotCaptured`.
 """
 
 import ast
@@ -60,7 +60,7 @@ class Capture(Iteration):
         self.lifted: dict[int, tuple[Value, Value]] = {}
         self.line = 0
         self.file = "a loop"
-        # Names that the loop binds, and the lines of the function around: what closes over them is not what it was.
+        # Names that the loop binds, and the lines of the function around it: closures made there hold stale values.
         self.rebound: frozenset[str] = frozenset()
         self.around = range(0)
 
@@ -70,14 +70,14 @@ class Capture(Iteration):
     # Values from outside
 
     def lift(self, value: Value) -> Value:
-        """A value of the program around as a symbolic one; what is known now stays as it is."""
+        """Return a value from outside the loop as a symbolic one; what is known at capture is returned unchanged."""
         if id(value) in self.lists:
             return value
         if type(value) in (tuple, list):
             return type(value)(self.lift(v) for v in value)
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
         if not isinstance(value, Tracer) and not is_array:
-            return value  # a complex number, too
+            return value  # complex numbers too
         if id(value) not in self.lifted:
             as_numbers = isinstance(value, Tracer) or value.dtype.kind in "fc"
             found = self.input(value) if as_numbers else self.table_view(value) if value.dtype.kind in "iub" else value
@@ -85,7 +85,7 @@ class Capture(Iteration):
         return self.lifted[id(value)][1]
 
     def input(self, value: Value) -> Value:
-        """A new input of the region."""
+        """Make a new input of the region."""
         like = example(value, form=True)
         if np.result_type(like).kind == "c":
             return Complex(*[self.plane(Plane(value, k), like) for k in (False, True)])
@@ -97,7 +97,7 @@ class Capture(Iteration):
         return self.number(read(buffer, ()), isinstance(like, float) and not isinstance(like, np.generic))
 
     def plane(self, value: Plane, like: Value) -> View | Lazy:
-        """One plane of a complex input."""
+        """Make one plane of a complex input."""
         buffer = self.buffer("x", np.shape(like), planes.component(np.result_type(like)))
         self.inputs.append((value, buffer))
         if np.shape(like):
@@ -140,7 +140,7 @@ class Capture(Iteration):
             self.bind(target, value, frame)
 
     def extended(self, s: ast.Assign, frame: Frame) -> View | None:
-        """The array that `x = np.vstack([x, y])` makes longer, if nothing else refers to it: that is done in place."""
+        """The array that `x = np.vstack([x, y])` can extend in place: it grows in a loop and has no other name."""
         if len(s.targets) != 1 or not isinstance(s.targets[0], ast.Name) or not isinstance(s.value, ast.Call):
             return None
         name = s.targets[0].id
@@ -175,7 +175,7 @@ class Capture(Iteration):
             raise NotCaptured("an assignment to an attribute")
 
     def matched(self, targets: Sequence[ast.expr], values: list[Value]) -> tuple[list[ast.expr], list[Value]]:
-        """Targets and their values; a starred one has a list of those that are left."""
+        """Pair targets with values; a starred target takes the list of the remaining values."""
         place = next((k for k, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
         if place is None:
             return list(targets), values
@@ -192,14 +192,14 @@ class Capture(Iteration):
             self.keep_choice(target, frame)
 
     def keep_choice(self, target: ast.Subscript, frame: Frame) -> None:
-        """Store what an assignment to elements that a mask selects has made, if several statements read it."""
+        """Store the result of an assignment under a mask, if several statements read it."""
         if isinstance(target.value, ast.Name):
             value = frame.own.get(target.value.id)
             if isinstance(value, Lazy) and is_choice(value.value) and count_reads(frame.rest, target.value.id) > 1:
                 self.keep(value, target)
 
     def write_complex(self, array: Complex, key: Value, value: Value, frame: Frame) -> None:
-        """Write both planes, of which nothing that is written may be computed from what was written first."""
+        """Write both planes. The new values are made lazy first, so none is computed from a plane already written."""
         if isinstance(array.real, Lazy) or isinstance(array.imag, Lazy):
             self.touched.update(array)
             array = self.rebind(array, Complex(*map(self.stored_at_home, array)))
@@ -209,7 +209,7 @@ class Capture(Iteration):
             self.write_to(plane, key, part, frame)
 
     def rebind(self, array: Value, new: Value) -> Value:
-        """Let all names of an array that the program has computed have it as it is now."""
+        """Rebind all names of an array to its new value after an in-place write."""
         self.touched.add(array)
         self.twins.replace(array, new)
         for own in [*[f.own for f in self.frames], *self.scopes]:
@@ -223,7 +223,7 @@ class Capture(Iteration):
         return new
 
     def as_memory(self, value: Value) -> View:
-        """An array as memory, which the program writes to: one that it has just computed is memory from now on."""
+        """Return an array as memory that the program can write to; a lazy array is stored, and its names rebound."""
         array = self.rebind(value, self.stored_at_home(value)) if isinstance(value, Lazy) else value
         if not isinstance(array, View):
             raise NotCaptured("an item of something that is not an array is assigned")
@@ -233,7 +233,7 @@ class Capture(Iteration):
     def write_to(self, array: Value, key: Value, value: Value, frame: Frame) -> None:
         """`array[key] = value`."""
         if isinstance(array, Lazy) and masks.is_mask(key) and self.home(array) is None:
-            # Still an expression: what the mask excludes has no part in derivatives.
+            # Still an expression: elements that the mask excludes contribute nothing to derivatives.
             self.rebind(array, self.cast_like(masks.chosen(self, array, key, value), array))
             return
         array = self.as_memory(array)
@@ -272,7 +272,7 @@ class Capture(Iteration):
             self.bind(s.target, new, frame)
 
     def augment_complex(self, target: ast.expr, old: Complex, new: Complex, frame: Frame) -> None:
-        """Let a complex array be another in place."""
+        """Assign new planes to a complex array in place."""
         if isinstance(old.real, View) and isinstance(old.imag, View):
             parts = [self.lazy(p) for p in new]
             self.touched.update((old.real.buffer, old.imag.buffer))
@@ -288,7 +288,7 @@ class Capture(Iteration):
     # Calls
 
     def inline(self, function: Callable[..., Any], args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of a user's function, whose body is read."""
+        """Call a user's function by capturing its body."""
         source = source_of(function)
         code = function.__code__
         is_inside = code.co_filename == self.file and code.co_firstlineno in self.around
@@ -317,7 +317,7 @@ class Capture(Iteration):
         return None
 
     def apply(self, f: Function, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of a function that the program that is read has defined."""
+        """Call a function that the captured program has defined."""
         a = f.node.args
         if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs:
             raise NotCaptured("an inner function with starred or keyword-only arguments")
@@ -338,7 +338,7 @@ class Capture(Iteration):
         return self.shared(result, *args, getattr(f, "value", None)) if registry.may_view(f, args, kwargs) else result
 
     def result(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """The value of a call."""
+        """The result of a call, before it is linked to the arguments that it may be a view of."""
         if isinstance(f, Method) and any(isinstance(v, Growing) for v in flat([f.value])):
             return lists.method(self, f.value, f.name, args)
         args = list(map(self.seen, args))
@@ -358,7 +358,7 @@ class Capture(Iteration):
         return self.call_of_others(f, args, kwargs)
 
     def call_of_others(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of a function that has no rule: a derivative, one of the user's, or a library's that only computes."""
+        """Call a function without a rule: a derivative, a user's function, or a library's pure function."""
         inside = registry.inside_boundary(f)
         if inside is not f:
             return self.call(inside, args, kwargs)
@@ -380,7 +380,7 @@ class Capture(Iteration):
         return self.applied(f, args, kwargs)
 
     def applied(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of a library's function."""
+        """Call a library function."""
         if not symbolic([args, list(kwargs.values())]):
             return f(*args, **kwargs)
         ufunc = primitive_of(f)

@@ -1,4 +1,4 @@
-"""The cells of a loop: the names that it carries from step to step, in memory that is written at the end of each."""
+"""The cells of a loop: memory for the names that it carries from step to step, written at the end of each step."""
 
 import ast
 from typing import Any, NamedTuple
@@ -26,33 +26,36 @@ from effgrad.stage.loop.operands import (
 )
 
 UNBOUND: Any = object()
-# The key under which it is noted that the first step of a loop stands before it: it writes to the arrays that names
-# have before the loop, which is not what they have in later steps.
+# The key in `retyped` for a loop whose first step must be peeled, that is, captured before the loop. It is needed when
+# the first step writes to an array that a name has before the loop, and the name has other arrays in later steps.
 PEELED = "first step apart"
 
 
 class Unknown:
-    """The value that a function returns from inside a loop, before it is known what it is."""
+    """The result of a loop that may return from inside, while its kind is not yet known."""
 
     def __init__(self, key: tuple[Value, str]) -> None:
         self.key = key
 
 
 class Growth(NamedTuple):
-    """How an array grows: each step adds so many elements along an axis."""
+    """How an array grows: each step appends `by` elements along `axis`."""
 
     axis: int
     by: int
 
 
 class Cell:
-    """The memory of a name that a loop carries; `grown` is what it is at the end of a step, if it grows."""
+    """The memory of one carried name.
+
+    For an array that grows, `view` is the array at the start of a step, `grown` at its end, and `last` after the loop.
+    """
 
     def __init__(self, view: View, weak: bool, grown: View | None = None, last: View | None = None) -> None:
         self.view, self.weak, self.grown, self.last = view, weak, grown, last
 
     def holds(self, value: Value) -> bool:
-        """Whether a value is what the cell has."""
+        """Whether a value is the current content of the cell, so that no copy is needed."""
         if self.view.axes:
             return value is (self.grown or self.view)
         e = value.value if isinstance(value, Lazy) else None
@@ -62,20 +65,20 @@ class Cell:
 
 
 class Cells:
-    """The cells of a loop: names that it carries (`inner`), and those that are only read after it (`outer`)."""
+    """The cells of a loop: the names that it carries (`inner`), and the names that are only read after it (`outer`)."""
 
     def __init__(
         self, capture: Evaluator, loop: ast.stmt, frame: Frame, inner: set[str], outer: set[str], names: set[str],
         least: int, progress: tuple[str, range] | None = None,
     ) -> None:  # fmt: skip
         self.capture, self.loop, self.outer, self.names = capture, loop, sorted(outer), names
-        # The variable of the loop and its values, if these are known.
+        # The loop variable and its values, if these are known.
         self.progress = progress
-        # How many steps the loop has at least.
+        # A lower bound of the number of steps.
         self.least = least
         self.inner: dict[str, Value] = {}
         self.initial = {name: self.first(name, capture.lift(frame.own[name])) for name in sorted(inner)}
-        # Names of arrays that can be reached otherwise.
+        # The names of arrays that have another name too.
         self.shared = {
             name for name, v in self.initial.items() if any(capture.is_shared(x, frame, name) for x in views_in(v))
         }
@@ -85,12 +88,12 @@ class Cells:
         self.out: dict[str, Value] = {}
 
     def first(self, name: str, value: Value) -> Value:
-        """The value of a name before the loop; a number that the loop makes complex is complex from the beginning."""
+        """The value of a name before the loop, made complex if the name becomes complex in the loop."""
         again = self.capture.retyped.get((origin(self.loop), name)) is complex
         return planes.as_planes(self.capture, value) if again or planes.is_complex(value) else value
 
     def cells(self, value: Value, name: str) -> Value:
-        """A cell for a value: a view, and whether it is Python's number; of a tuple, cells; else the value itself."""
+        """Make the cell for a value, or cells for the items of a tuple or list; other values are returned unchanged."""
         capture = self.capture
         if isinstance(value, tuple | list):
             return like(value, (self.cells(v, f"{name}_{k}") for k, v in enumerate(value)))
@@ -108,7 +111,7 @@ class Cells:
         return Cell(view, lazy.weak)
 
     def growing(self, value: Lazy, dtype: Any, name: str, growth: Growth) -> Cell:
-        """A cell for an array that grows: memory for what it is in the end, of which each step has a part."""
+        """Make the cell of an array that grows: memory for its final size, of which each step uses a leading part."""
         assert self.progress is not None
         capture, (variable_name, steps) = self.capture, self.progress
         done = (variable(variable_name) - steps.start) * steps.step
@@ -124,7 +127,7 @@ class Cells:
         return Cell(view, False, grown, last)
 
     def symbols(self, cell: Value) -> Value:
-        """The value of a cell."""
+        """The symbolic value that a cell holds."""
         if isinstance(cell, tuple | list):
             return like(cell, map(self.symbols, cell))
         if not isinstance(cell, Cell):
@@ -132,7 +135,7 @@ class Cells:
         return cell.view if cell.view.axes else self.capture.symbol(load(cell.view.buffer, ()), cell.weak)
 
     def update(self, frame: Frame) -> None:
-        """At the end of a step, let the cells have the names' values."""
+        """At the end of a step, write the values of the names into their cells."""
         current = self.capture.twins.current
         values = [(name, cell, current(frame.own.get(name, UNBOUND))) for name, cell in self.inner.items()]
         found = [x for name, cell, v in values for x in _cells_in(name, cell, self.initial[name], v)]
@@ -146,7 +149,7 @@ class Cells:
         copies = [(view.buffer, value) for view, value in pairs_out if isinstance(view, View)]
         self.note_copies(copies, _made_inside(self.capture))
         pairs = [p for name, cell, value in values for p in self.pairs(cell, value, name)]
-        # All are read before the first is written.
+        # All values are read before the first cell is written.
         lazies = [(name, cell, self.capture.lazy(value)) for name, cell, value in pairs]
         for name in self.names:
             frame.own.pop(name, None)
@@ -156,7 +159,7 @@ class Cells:
             self.assign(cell, value, name)
 
     def as_complex_as(self, cell: Value, value: Value, name: str) -> Value:
-        """A value as its cell has it; a complex one for a real cell has it captured once more."""
+        """Return a value as planes if its cell is complex; capture again if the value is complex and the cell real."""
         if isinstance(cell, Cell) and planes.is_complex(value):
             raise Retyped((origin(self.loop), name), complex)
         if isinstance(cell, Complex) and isinstance(value, (*SYMBOLIC, int, float, complex, np.generic)):
@@ -190,7 +193,7 @@ class Cells:
         capture.assign(view, value)
 
     def grow(self, cell: "Cell", value: Lazy, name: str) -> None:
-        """Capture once more, with memory for an array that each step makes longer."""
+        """Capture again, with memory for an array that each step makes longer."""
         old, new = cell.view.shape, value.shape
         added = [known(affine(m) - n) for n, m in zip(old, new, strict=True)] if len(old) == len(new) else []
         axes = [k for k, n in enumerate(added) if n != 0]
@@ -202,7 +205,7 @@ class Cells:
         raise Retyped(key, Growth(axes[0], by))
 
     def copied(self, value: Value, name: str) -> Value:
-        """The value of a name that is only read after the loop, kept in each step."""
+        """Copy in each step the value of a name that is only read after the loop."""
         if isinstance(value, tuple | list):
             return like(value, (self.copied(v, name) for v in value))
         if isinstance(value, Masked):
@@ -214,7 +217,7 @@ class Cells:
         return view if view.axes else self.capture.symbol(load(view.buffer, ()), lazy.weak)
 
     def check_aliases(self, found: list[tuple[str, "Cell", Value, Value]]) -> None:
-        """Raise where a cell, which is a copy, would hide that a name shares memory that is written."""
+        """Raise if a name shares memory that is written: its cell is a copy, in which the write would not be seen."""
         capture = self.capture
         writes = {b for s in walk(capture.block) for b in written(s)}
         made = _made_inside(capture)
@@ -235,28 +238,28 @@ class Cells:
         self.note_copies([(cell.view.buffer, value) for _, cell, _, value in found], made | self.passed_on(found))
 
     def check_bound_to_itself(self, name: str, is_written: bool) -> None:
-        """Raise if a loop writes to the array that a name keeps, and that has another name: the cell is a copy."""
+        """Raise if a loop writes to an array that a name keeps and that has another name: the cell is a copy."""
         if is_written and name in self.shared:
             raise NotCaptured(f"{name!r} is bound to itself, an array that may have another name and is written to")
 
     def peel(self, name: str) -> None:
-        """Capture once more, with the first step before the loop."""
+        """Capture again, with the first step peeled off before the loop."""
         if self.least > 1 and (origin(self.loop), PEELED) not in self.capture.retyped:
             raise Retyped((origin(self.loop), PEELED), True)
         raise NotCaptured(f"{name!r} is bound to a new array in each step, and written to before")
 
     def check_first(self, found: list[tuple[str, "Cell", Value, Value]], writes: set[Buffer]) -> None:
-        """Raise where the array that a name has before the loop is written to, under another name."""
+        """Raise if the loop writes, under another name, to the array that a name has before the loop."""
         for name, _, first, _ in found:
             if isinstance(first, View) and name in self.shared and writes & self.capture.class_of(first.buffer):
                 raise NotCaptured(f"{name!r} has another name before the loop, under which the loop writes to it")
 
     def note_first(self, found: list[tuple[str, "Cell", Value, Value]]) -> None:
-        """Note which cells may hold a copy of the array that their name had before the loop."""
+        """Note which cells may hold, after the loop, a copy of the array that their name had before it."""
         either = self.capture.either
         for name, cell, first, value in found:
             kept = not self.least or cell.holds(value)
-            if isinstance(value, View):  # of a branch, one way of which leaves the name as it is
+            if isinstance(value, View):  # the name may keep its array on one side of a branch
                 kept = kept or cell.view.buffer in either.get(value.buffer, ())
             if isinstance(first, View) and kept:
                 either[cell.view.buffer] = {first.buffer}.union(either.get(first.buffer, ()))
@@ -264,16 +267,17 @@ class Cells:
                 self.capture.same(cell.view.buffer, first.buffer)
 
     def passed_on(self, found: list[tuple[str, "Cell", Value, Value]]) -> set[Buffer]:
-        """The cells of names that are bound anew in each step: another that has had such an array has it alone.
+        """The cells of names that each step rebinds, if the loop has more steps than cells.
 
-        In the first steps that is an array from before the loop.
+        By its last step another name that took over such an array has it alone. In the first steps that array may be
+        one from before the loop.
         """
         if self.least <= len(found):
             return set()
         return {cell.view.buffer for _, cell, _, value in found if not cell.holds(value)}
 
     def note_copies(self, copies: list[tuple[Buffer, Value]], made: set[Buffer]) -> None:
-        """Note which cells will hold copies of one array: of one from before the loop, or of one with two names."""
+        """Note which cells hold copies of one array: of an array from before the loop, or of one that has two names."""
         first: dict[int, Buffer] = {}
         for own, value in copies:
             if isinstance(value, View) and value.buffer is not own:
@@ -284,7 +288,7 @@ class Cells:
                 self.capture.same(own, first.setdefault(source, own))
 
     def after(self, frame: Frame) -> None:
-        """After the loop: carried names have their cells, others are gone."""
+        """After the loop, bind carried names to their cells, and remove the names that are not read later."""
         for name in self.names:
             if name not in self.inner:
                 frame.own.pop(name, None)
@@ -301,19 +305,19 @@ class Cells:
 
 
 def _has(found: list[tuple[str, Cell, Value, Value]], buffer: Buffer, name: str) -> bool:
-    """Whether another name than this is bound to an array in a buffer."""
+    """Whether a name other than `name` is bound to an array in the buffer."""
     return any(isinstance(v, View) and v.buffer is buffer and other != name for other, _, _, v in found)
 
 
 def _cells_in(name: str, cell: Value, first: Value, value: Value) -> list[tuple[str, Cell, Value, Value]]:
-    """The cells of a name, those in tuples too, with what they have before the loop and after a step."""
+    """The cells of a name, also those inside tuples, each with its value before the loop and after a step."""
     if isinstance(cell, tuple | list) and isinstance(value, type(cell)) and len(value) == len(cell):
         return [x for parts in zip(cell, first, value, strict=True) for x in _cells_in(name, *parts)]
     return [(name, cell, first, value)] if isinstance(cell, Cell) else []
 
 
 def _made_inside(c: Evaluator) -> set[Buffer]:
-    """The buffers that the block begins by writing: what they held before the step is nobody's."""
+    """The buffers that the block writes before anything else does, so that no earlier value of theirs is used."""
     seen: set[Buffer] = set()
     made: set[Buffer] = set()
     for s in walk(c.block):

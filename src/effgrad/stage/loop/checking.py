@@ -1,4 +1,4 @@
-"""Statements that raise or choose what is raised: `raise`, `assert`, and `with np.errstate(...)`."""
+"""Statements that raise errors or control floating-point warnings: `raise`, `assert`, `with np.errstate(...)`."""
 
 import ast
 
@@ -12,7 +12,7 @@ from effgrad.stage.loop.operands import Value
 
 
 class Raised(NotCaptured):
-    """The block that is read has come to a `raise`: what follows it is not reached."""
+    """Capture has reached a `raise`, so the statements that follow in the block are unreachable."""
 
 
 def raise_(c: Evaluator, s: ast.Raise, frame: Frame) -> None:
@@ -36,7 +36,7 @@ def assert_(c: Evaluator, s: ast.Assert, frame: Frame) -> None:
 
 
 def _text(e: ast.expr) -> str:
-    """The text of an error, in which the values of a formatted string stand as they are written."""
+    """The text of an error, in which the placeholders of an f-string appear as source text."""
     if isinstance(e, ast.Constant):
         return str(e.value)
     if not isinstance(e, ast.JoinedStr):
@@ -46,7 +46,7 @@ def _text(e: ast.expr) -> str:
 
 
 def with_(c: Value, s: ast.With, frame: Frame) -> None:
-    """`with np.errstate(...)`, which only says what NumPy warns of."""
+    """`with np.errstate(...)`, which matters only for NumPy's warnings."""
     for item in s.items:
         call = item.context_expr
         known = isinstance(call, ast.Call) and c.expression(call.func, frame) is np.errstate

@@ -1,4 +1,4 @@
-"""NumPy's functions that join arrays; where one grows in a loop, the new elements are written after it."""
+"""Rules for NumPy's functions that join arrays. An array that grows in a loop is extended in place."""
 
 import functools
 
@@ -11,7 +11,7 @@ from effgrad.stage.loop.symbols import Symbols
 
 
 def as_array(c: Symbols, value: Value) -> View | Lazy:
-    """A value as an array, memory if it is that."""
+    """Return a value as an array, a view where it is one."""
     return value if isinstance(value, View | Lazy) else c.lazy(value)
 
 
@@ -36,7 +36,7 @@ def concatenate(c: Symbols, arrays: Value, axis: int = 0) -> Value:
 
 
 def _extended(c: Symbols, array: View, added: Lazy, axis: int) -> View | None:
-    """An array that grows, with more elements after it, which has memory for them; None for those of another kind."""
+    """Write more elements into the spare memory after an array that grows; None if their shape or type does not fit."""
     grown = c.growing[array.buffer][1]
     start, stop = array.shape[axis], grown.shape[axis]
     shape = [known(affine(stop) - start) if k == axis else n for k, n in enumerate(array.shape)]

@@ -1,4 +1,4 @@
-"""Contractions of symbolic arrays by letters of their axes, and matrices put together from parts."""
+"""Contractions of symbolic arrays in Einstein notation, and matrices built from parts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,12 +29,12 @@ def _einsum(c: Symbols, subscripts: Value, *operands: Value, optimize: Value = F
 
 
 def _contracted(c: Symbols, terms: Sequence[str], output: str, operands: Sequence[Lazy]) -> Value:
-    """The sum of products over all letters that the output has not; products of many arrays are taken in turn."""
+    """The sum of products over all letters that the output lacks; products of many arrays are taken pair by pair."""
     if len(operands) > 2:
         kept = "".join(dict.fromkeys(x for x in terms[0] + terms[1] if x in output or any(x in t for t in terms[2:])))
         first = c.lazy(_contracted(c, terms[:2], kept, operands[:2]))
         return _contracted(c, [kept, *terms[2:]], output, [first, *operands[2:]])
-    # An expression that several elements of the product read is computed once.
+    # Each operand element is read several times, so it is computed once and stored.
     stored = [x if x.value.op == "load" or len(operands) == 1 else c.lazy(c.store(x)) for x in operands]
     extents = _extents(terms, stored)
     summed = [x for x in extents if x not in output]
@@ -47,7 +47,7 @@ def _contracted(c: Symbols, terms: Sequence[str], output: str, operands: Sequenc
 
 
 def _extents(terms: Sequence[str], operands: Sequence[Lazy]) -> dict[str, Extent]:
-    """The length of the axes that each letter stands for."""
+    """The extent of the axes that each letter stands for."""
     extents: dict[str, Extent] = {}
     for term, x in zip(terms, operands, strict=True):
         if len(term) != len(x.shape):
@@ -61,7 +61,7 @@ def _extents(terms: Sequence[str], operands: Sequence[Lazy]) -> dict[str, Extent
 
 
 def _at(term: str, x: Lazy, names: Mapping[str, str]) -> Element:
-    """The element of an operand at the point that letters name."""
+    """The element of an operand at the point that the letters name."""
     pairs = zip(term, x.shape, strict=True)
     return x.element([0 if same_extent(n, 1) else variable(names[letter]) for letter, n in pairs])
 

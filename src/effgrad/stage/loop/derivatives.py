@@ -1,8 +1,9 @@
-"""Derivatives that a loop takes in its steps: `grad(f)(x)` becomes the adjoint of the region of `f`, in the loop's own.
+"""Derivatives taken inside a loop's body: `grad(f)(x)` becomes the adjoint of the region of `f`, in the loop's own
+region.
 
-The body of `f` is captured on copies of the arguments, as a block between them and its result. The transformations of
-regions make the block's reverse or tangent, and its statements follow. What `f` closes over is a constant to it, and
-still depends on what it depends on: derivatives of the loop go through.
+The body of `f` is captured on copies of the arguments, as a block from them to the result. The transformations of
+regions make the reverse or the tangent of that block, and its statements are inserted after it. A variable that `f`
+closes over is constant to this derivative, but keeps its dependencies, so derivatives of the whole loop see through it.
 """
 
 import itertools
@@ -35,12 +36,13 @@ from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, flat, 
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.tangents import along
 
-# A Jacobian by forward mode has a tangent of every value for each element of the arguments: so many at the most.
+# A Jacobian by forward mode needs a tangent of every value for each element of the arguments. This is the most
+# elements.
 MOST_DIRECTIONS = 32
 
 
 class Derivative:
-    """The function that `transform(f, **options)` makes."""
+    """The function that `transform(f, **options)` returns, as a value of the captured program."""
 
     def __init__(self, transform: Callable[..., Value], f: Value, options: dict[str, Value]) -> None:
         self.transform, self.f = transform, f
@@ -52,7 +54,7 @@ class Derivative:
 
 
 def known(f: Value) -> Derivative | None:
-    """The derivative that a function is, of the loop or of the program around."""
+    """Return a function made by `grad` or a similar transform as a `Derivative`, and None for any other function."""
     if isinstance(f, Derivative):
         return f
     if not isinstance(f, Transformed):
@@ -84,7 +86,7 @@ def _hessian(c: Evaluator, f: Value, argnums: Value = 0, mode: Value = None, spa
 
 
 def _of_gradient(f: Value, argnums: Value = 0, mode: Value = None, sparse: bool = False) -> Derivative:
-    """The Hessian of a function, whatever mode it has elsewhere."""
+    """The Hessian of a function as the forward-mode Jacobian of its gradient, whatever `mode` asks for."""
     return Derivative(
         jacobian, Derivative(grad, f, {"argnums": argnums}), {"argnums": argnums, "mode": "forward", "sparse": sparse}
     )
@@ -115,7 +117,7 @@ def _pushed(c: Evaluator, call: "Call", tangents: Value) -> tuple[Value, Value]:
 
 
 def called(c: Evaluator, d: Derivative, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
-    """A call of a derivative."""
+    """Call a derivative."""
     several = isinstance(d.numbers, tuple | list)
     call = Call(c, d.f, args, d.numbers if several else [d.numbers], kwargs)
     if len(call.outputs) != 1 or call.result != 0:
@@ -133,10 +135,10 @@ def called(c: Evaluator, d: Derivative, args: Sequence[Value], kwargs: dict[str,
 
 
 class Call:
-    """A call of a function whose derivative is wanted: its region, from copies of arguments to its outputs.
+    """A call of a function that is differentiated: its region, from copies of the arguments to its outputs.
 
-    `inputs` are the leaves of the arguments with the given numbers, and `outputs` those of the result; `structures` and
-    `result` are these values with the numbers of the leaves in their places.
+    `inputs` are the buffers of the leaves of the arguments with the given numbers, and `outputs` those of the result.
+    `structures` and `result` are these values with the position of each leaf in its place.
     """
 
     def __init__(
@@ -146,7 +148,7 @@ class Call:
         self.inputs: list[Buffer] = []
         self.outputs: list[Buffer] = []
         self.weak: dict[Buffer, bool] = {}
-        # The numbers that are copied to memory, if they are in memory already.
+        # For each load of a copied number, the expression that it is a copy of.
         self.copied: dict[Element, Element] = {}
         self.structures = [_numbered(args[k], self.inputs, self.entered) for k in numbers]
         values = list(args)
@@ -155,17 +157,17 @@ class Call:
         before, names = set(c.memory), [(frame, dict(frame.own)) for frame in c.frames]
         with c.inside() as block:
             value = c.call(f, values, kwargs)
-            # Of a function of numbers that is one expression, the expression.
+            # The value as an expression, if `f` maps numbers to a number without any statement.
             lone = isinstance(value, Lazy) and not value.shape and not block
             self.expression = value.value if lone and not any(b.shape for b in self.inputs) else None
             self.result = _numbered(value, self.outputs, self.entered)
         self.check(block, before, names)
         self.region = Region(self.inputs, self.outputs, block)
-        # The outputs as they are before a way back restores what was there.
+        # Copies of the outputs, made before the reverse restores overwritten values.
         self.kept: list[Value] = []
 
     def entered(self, leaf: Value) -> Buffer:
-        """Memory of its own for an argument or a result."""
+        """Copy a leaf of an argument or of the result into a new buffer."""
         if isinstance(leaf, Complex):
             raise NotCaptured("a derivative, in a loop, with complex numbers")
         lazy = self.c.lazy(leaf)
@@ -182,14 +184,14 @@ class Call:
         return buffer
 
     def read(self, buffer: Buffer, like: Buffer | None = None) -> View | Lazy:
-        """The value that is in memory, Python's number if the one that it is like is."""
+        """The value in a buffer; it is weak, as Python's numbers are, if the leaf of `like` was."""
         if buffer.shape:
             return whole_view(buffer)
         self.c.private.add(buffer)
         return self.c.number(load(buffer, ()), self.weak[like or buffer])
 
     def check(self, block: Block, before: set[Buffer], names: Sequence[tuple[Value, dict[str, Value]]]) -> None:
-        """Raise if the function does more than return a value."""
+        """Raise if the function has an effect besides returning a value."""
         changes = any(b in before for s in walk(block) for b in written(s))
         for frame, own in names:
             changes = changes or own.keys() != frame.own.keys() or any(v is not frame.own[n] for n, v in own.items())
@@ -197,22 +199,22 @@ class Call:
             raise NotCaptured("a function that is differentiated in a loop, and writes to arrays from around it")
 
     def in_structure(self, values: Sequence[Value], structure: Value) -> Value:
-        """Values in the place of their numbers."""
+        """Put the values in the places of their positions in a structure."""
         if isinstance(structure, tuple | list):
             return type(structure)(self.in_structure(values, s) for s in structure)
         return values[structure] if isinstance(structure, int) else structure.value
 
     def value(self) -> Value:
-        """The value of the function."""
+        """The result of the function."""
         return self.in_structure(self.kept, self.result)
 
     def keep(self) -> None:
-        """Copy the outputs."""
+        """Copy the outputs, before the reverse restores overwritten values."""
         copies = [self.c.store(self.read(b), "value").buffer for b in self.outputs]
         self.kept = [self.read(copy, b) for copy, b in zip(copies, self.outputs, strict=True)]
 
     def backward(self) -> list[Value]:
-        """Run the function and its reverse: the cotangents of the inputs, for a cotangent of 1."""
+        """Run the function and its reverse; return the cotangents of the inputs for a cotangent of 1."""
         c, (output,) = self.c, self.outputs
         if self.expression is not None:
             self.kept = [self.number(self.expression, output)]
@@ -226,18 +228,18 @@ class Call:
         return [self.read(found.result(b), b) for b in self.inputs]
 
     def pulled(self, seed: Element) -> list[Value]:
-        """The cotangents of the inputs of one expression."""
+        """The cotangents of the inputs of a function that is one expression."""
         assert self.expression is not None
         own = [load(b, ()) for b in self.inputs]
         sums = pull([(self.expression, seed)], own.__contains__)
         return [self.number(sums.get(e, constant(0.0, e.dtype)), e.args[0]) for e in own]
 
     def number(self, e: Element, like: Buffer) -> Lazy:
-        """An expression of the inputs, which need no copies."""
+        """An expression of the inputs as a number, which reads the original numbers instead of their copies."""
         return self.c.number(replaced(e, self.copied), self.weak[like])
 
     def slopes(self) -> list[Value]:
-        """The derivatives of one expression in all inputs, by tangents."""
+        """The derivatives of one expression with respect to each input, by tangents."""
         assert self.expression is not None
         own, (output,) = [load(b, ()) for b in self.inputs], self.outputs
         self.kept = [self.number(self.expression, output)]
@@ -245,7 +247,7 @@ class Call:
         return [self.number(push(self.expression, unit), output) for unit in units]
 
     def forward(self, directions: Sequence[dict[Buffer, Lazy]]) -> list[dict[Buffer, Buffer]]:
-        """Run the function with tangents along directions: for each, the tangents of all values."""
+        """Run the function with tangents along several directions; return the tangents' buffers for each direction."""
         c = self.c
         block, dots = along(self.region.block, [list(seeds) for seeds in directions])
         for seeds, own in zip(directions, dots, strict=True):
@@ -258,9 +260,9 @@ class Call:
 
 
 class Pullback:
-    """The function that `vjp` returns: it runs the reverse of a block that has run where `vjp` was called.
+    """The function that `vjp` returns: it runs the reverse of a block that ran where `vjp` was called.
 
-    From its first call on, that block saves what its reverse needs.
+    The first call replaces that block by one that saves what the reverse needs.
     """
 
     def __init__(self, call: Call) -> None:
@@ -271,7 +273,7 @@ class Pullback:
             call.keep()
         else:
             call.kept = [call.number(call.expression, call.outputs[0])]
-        # The last statement before the call.
+        # The last statement that exists when `vjp` returns.
         self.last = c.block[-1]
 
     def __call__(self, cotangent: Value) -> tuple[Value, ...]:
@@ -289,11 +291,11 @@ class Pullback:
         return tuple(call.in_structure(slopes, s) for s in call.structures)
 
     def reversed(self, leaves: Sequence[Value]) -> list[Value]:
-        """The cotangents of the inputs, from those of the outputs, by statements that follow here."""
+        """The cotangents of the inputs given those of the outputs, computed by statements added here."""
         c, call = self.call.c, self.call
         region = Region(call.inputs, call.outputs, duplicate(call.region.block))
         found = Reversal(region, call.inputs)
-        if len(self.runs) == 1:  # the first one saves what is needed, where it is
+        if len(self.runs) == 1:  # the first reverse uses the original block, which now saves what it needs
             (own,) = self.runs
             place = next(k for k, s in enumerate(c.block) if s is own[0])
             c.block[place : place + len(own)] = found.forward
@@ -307,7 +309,7 @@ class Pullback:
         return [call.read(found.result(b), b) for b in call.inputs]
 
     def check(self) -> None:
-        """Raise if something that the block reads has changed since."""
+        """Raise if something that the block reads has been written since."""
         block, call = self.call.region.block, self.call
         own = {b for s in walk(block) for b in written(s)}
         read = {e.args[0] for s in walk(block) for e in reads(s)}
@@ -320,14 +322,14 @@ class Pullback:
 
 
 class _Constant:
-    """A part of an argument that is no number."""
+    """A part of an argument that is not a number."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
 
 
 def _numbered(value: Value, leaves: list[Buffer], entered: Callable[[Value], Buffer]) -> Value:
-    """The structure of a value, with the numbers of its leaves in their places."""
+    """The structure of a value, with the positions of its leaves in their places; the leaves' buffers are appended."""
     if isinstance(value, tuple | list) and not isinstance(value, Complex):
         return type(value)([_numbered(v, leaves, entered) for v in value])
     if value is None or isinstance(value, str | dict):
@@ -341,7 +343,7 @@ def _leaves(value: Value) -> list[Value]:
 
 
 def clear(c: Evaluator, buffers: Sequence[Buffer]) -> None:
-    """Let memory be zero: the loop around comes by more than once."""
+    """Set buffers to zero by statements, as the enclosing loop may run them more than once."""
     for b in buffers:
         dims, indices = whole(b)
         c.block.append(Map(dims, [Store(b, indices, constant(0, b.dtype))]))
@@ -356,7 +358,7 @@ def _result(c: Evaluator, call: Call, output: Buffer, dots: dict[Buffer, Buffer]
 
 
 def _jacobian_forward(c: Evaluator, call: Call) -> list[Value]:
-    """The Jacobian by tangents, a direction for each element of the inputs."""
+    """The Jacobian by forward mode, with a direction for each element of the inputs."""
     points = [(b, p) for b in call.inputs for p in itertools.product(*map(range, b.shape))]
     if len(points) > MOST_DIRECTIONS:
         raise NotCaptured(f"a Jacobian by {len(points)} directions")
@@ -377,7 +379,7 @@ def _jacobian_forward(c: Evaluator, call: Call) -> list[Value]:
 
 
 def _unit(c: Evaluator, b: Buffer, point: tuple[int, ...]) -> dict[Buffer, Lazy]:
-    """The direction of one element of an input."""
+    """The direction that changes one element of an input."""
     one = c.store(c.broadcast(c.lazy(b.dtype.type(0)), b.shape), "direction")
     c.emit([], [Store(one.buffer, tuple(map(affine, point)), constant(1, b.dtype))])
     return {b: c.lazy(one)}

@@ -1,10 +1,10 @@
 """Reverse mode: the adjoint of a region, as a region.
 
-It runs the region, saving what will be needed, and then each statement's adjoint in the opposite order, in place: the
-cotangent of a buffer is a buffer of the same shape. A statement saves the elements that it overwrites only if the
-adjoint of a statement that may have run before it reads them ("to be recorded": Hascoet, Naumann and Pascual 2005, "To
-be recorded analysis in reverse-mode automatic differentiation"); partials use the stored result instead of the operands
-where they can. The result is a region, as is the tangent (`effgrad.stage.loop.tangents`), so they nest in any order.
+It runs the region, saving what will be needed, and then the adjoint of each statement in the opposite order, in place.
+The cotangent of a buffer is a buffer of the same shape. A statement saves the elements that it overwrites only if an
+adjoint that runs later reads them ("to be recorded": Hascoet, Naumann and Pascual 2005, "To be recorded analysis in
+reverse-mode automatic differentiation"). Partials use the stored result instead of the operands where they can. The
+result is a region, as is the tangent (`effgrad.stage.loop.tangents`), so they nest in any order.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,10 +60,10 @@ _MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
 
 
 class Reversal:
-    """The reverse of a region: `forward` saves what `backward` needs; `cotangents` has a buffer for each active one.
+    """The reverse of a region. `forward` saves what `backward` reads; `cotangents` has a buffer for each active buffer.
 
-    Those of the seeded outputs are there when `backward` begins, those of the wanted inputs when it has ended.
-    `schedule` says where the state of an outermost loop is kept; None to keep what every step needs.
+    The cotangents of the seeded outputs are inputs of `backward`, and those of the wanted inputs are its results.
+    `schedule` gives the checkpoints of an outermost loop, or None to save what every step needs.
     """
 
     def __init__(
@@ -88,24 +88,25 @@ class Reversal:
             if isinstance(s, Repeat | While) and schedule(s):
                 first = rewritten(body := self.again(s))
                 self._read(s, [b for x in body for b in loop_reads(x) if b not in first])
-        # One step of each `while` that keeps states, with what it saves; about how many bytes are saved, and how often
-        # a step is run forward at the most.
+        # For each `while` with checkpoints, one step with what it saves. And the cost: about how many bytes are saved,
+        # and how often a step is run forward at most.
         self.records, self.cost = dict[While, Block](), (0, 1)
         self.forward, self.backward = self.block(region.block, None)
 
     def whole_region(self, wanted: Sequence[Buffer]) -> Region:
-        """The region that runs forward and back: from the inputs and the cotangents of the smooth outputs to those of
-        the wanted inputs."""
+        """The region of both sweeps, from the inputs and the outputs' cotangents to the wanted inputs' cotangents."""
         seeds = [self.seed(b) for b in self.region.outputs if b.smooth]
         outputs = [self.result(b) for b in wanted]
         block = without_dead([*self.forward, *self.backward], outputs)
         return Region([*self.region.inputs, *seeds], outputs, block)
 
     def halves(self, wanted: Sequence[Buffer]) -> tuple[Region, Region] | None:
-        """The region forward, and the region back: the first gives besides its outputs what the second begins with.
+        """The two sweeps as two regions. The first returns, besides its outputs, the buffers that the second begins
+        with.
 
-        The inputs of the second are the inputs of the region, then the cotangents of the smooth outputs, then that. The
-        stacks are common to both. None if a half cannot be by itself: the way back saves something on one of these.
+        The inputs of the second region are the inputs of the first, the cotangents of the smooth outputs, and those
+        buffers. Both use the same stacks. None is returned if they cannot run apart, as the reverse sweep pushes on a
+        common stack.
         """
         common = {s.stack for s in walk(self.forward) if isinstance(s, Push)}
         if any(isinstance(s, Push) and s.stack in common for s in walk(self.backward)):
@@ -123,11 +124,11 @@ class Reversal:
         return there, Region([*inputs, *seeds, *kept], outputs, backward)
 
     def seed(self, output: Buffer) -> Buffer:
-        """The buffer in which the cotangent of an output comes in."""
+        """The buffer that receives the cotangent of an output."""
         return self.cotangents.get(output) or Buffer(fresh("unused"), output.shape, output.dtype)
 
     def result(self, wanted: Buffer) -> Buffer:
-        """The buffer with the cotangent of an input in the end; that of an inactive one is zero."""
+        """The buffer that holds the cotangent of an input at the end; for an inactive input it is zero."""
         if wanted in self.cotangents:
             return self.cotangents[wanted]
         return Buffer(fresh("zero"), wanted.shape, wanted.dtype, cleared=True)
@@ -135,7 +136,7 @@ class Reversal:
     # What has to be saved
 
     def _number(self, block: Block, number: int) -> int:
-        """Give each statement its place in the text, and that of the last one inside it."""
+        """Number the statements in textual order: each gets its own number and that of the last statement inside it."""
         for s in block:
             first, number = number, number + 1
             for part in parts(s):
@@ -159,11 +160,11 @@ class Reversal:
                 self._read(s, reading(s) if reading is not None else s.inputs)
         elif isinstance(s, Push | Pop):
             self._read(s, [e.args[0] for e in reads(s)])
-        elif not isinstance(s, Check):  # the pass back of a `while` is as many steps
+        elif not isinstance(s, Check):  # the reverse of a `while` runs as many steps
             self._read(s, [s.count] if isinstance(s, While) else [e.args[0] for e in reads(s)])
 
     def _note_places(self) -> None:
-        """Note what the places of saved elements depend on: the pass back reads that where it brings them back."""
+        """Note the buffers that indices of saved elements are read from; the reverse sweep reads these to restore."""
         maps = [s for s in walk(self.region.block) if isinstance(s, Map)]
         places = {s: {e.args[0] for i in _places(s) for e in index_loads(i)} for s in maps}
         waiting = [s for s in maps if places[s]]
@@ -173,9 +174,10 @@ class Reversal:
             waiting = [s for s in waiting if s not in some]
 
     def must_save(self, s: Statement, buffer: Buffer, top: Statement | None) -> bool:
-        """Whether an adjoint that may run after this one, in the pass back, reads what `s` overwrites.
+        """Whether an adjoint that may run after the adjoint of `s` reads what `s` overwrites.
 
-        That is the adjoint of a statement before `s`, or of `s` itself, or of any in the outermost loop around it.
+        This is the adjoint of a statement before `s`, of `s` itself, or of any statement in the outermost loop around
+        `s`.
         """
         here = self.numbered[s][0]
         first, last = self.numbered[top] if top is not None else (0, -1)
@@ -184,7 +186,7 @@ class Reversal:
     # The adjoint of one Map
 
     def reverse_map(self, m: Map) -> tuple[Map, bool] | None:
-        """The adjoint of a Map, and whether it is to run before old values are brought back; None if there is none."""
+        """The adjoint of a Map, and whether it must run before overwritten values are restored; None if it is empty."""
         roots, own = [], {}
         for t in m.stores:
             if t.buffer in self.cotangents:
@@ -212,7 +214,7 @@ class Reversal:
         return self._with_results(m, back) or (back, False)
 
     def _with_results(self, m: Map, back: Map) -> tuple[Map, bool] | None:
-        """The adjoint with the stored results in place of what they were computed from, if that is the same."""
+        """The adjoint with stored results read instead of their operands; None if it would read other values then."""
         results = {t.value: (t, _Marker(t)) for t in m.stores if not t.adds and _reads_result(t.value)}
         if not results:
             return None
@@ -229,7 +231,7 @@ class Reversal:
     # Forward and back
 
     def block(self, block: Block, top: Statement | None) -> tuple[Block, Block]:
-        """The statements with their saves, and their adjoints in the opposite order; `top` is the outermost loop."""
+        """The statements with their saves, and their adjoints in reverse order; `top` is the outermost loop around."""
         forward: Block = []
         backward: list[Block] = []
         for number, s in enumerate(block):
@@ -280,7 +282,7 @@ class Reversal:
         saves: Block = [Push(self.saves, s.output, *whole(s.output))] if self.must_save(s, s.output, top) else []
         back: Block = []
         g = self.cotangents.get(s.output)
-        if g is not None and hasattr(s.function, "reverse"):  # it reads the result
+        if g is not None and hasattr(s.function, "reverse"):  # it reads the result, before that is restored
             back = [*s.function.reverse(s, self.cotangents), *_zeroed(g)]
             return [*saves, s], [*back, *restored(saves)]
         if g is not None:
@@ -329,7 +331,7 @@ class Reversal:
         return self.saved_cotangents.setdefault(stack, Stack())
 
     def again(self, s: Repeat | While) -> Block:
-        """The part of a loop's body that is run again in the pass back: without sums that no adjoint in it reads."""
+        """The part of a loop's body that the reverse sweep reruns, without sums that no adjoint in the loop reads."""
         body = [x for part in parts(s) for x in part]
         first, last = self.numbered[s]
         read = {b for b, at in self.readers.items() if any(first <= reader <= last for reader in at)}
@@ -338,8 +340,7 @@ class Reversal:
         return without_dead(body, read)
 
     def state(self, s: Repeat | While) -> list[Buffer]:
-        """The buffers that a segment must find as they were: written in the loop, and read in it or, by the adjoint of
-        a statement, outside."""
+        """The buffers that a checkpoint must hold: written in the loop, and read in it or by an adjoint outside it."""
         body = self.again(s)
         read = {b for x in body for b in loop_reads(x)} | {e.args[0] for e in reads(s)}
         read |= {t.buffer for x in walk(body) if isinstance(x, Map) for t in x.stores if t.adds}
@@ -354,17 +355,17 @@ def _zeroed(g: Buffer) -> Block:
 
 
 def _places(m: Map) -> list[Affine]:
-    """The integers that say where a Map writes."""
+    """The integers that determine where a Map writes."""
     return [*[n for _, n in m.dims], *[i for t in m.stores for i in t.indices]]
 
 
 def _meets(e: Element, places: Sequence[tuple[Buffer, tuple[Affine, ...]]], m: Map) -> bool:
-    """Whether a load may read what is written at one of some places."""
+    """Whether a load may read an element that is written at one of the given places."""
     return any(e.args[0] is b and (e.args[1] == p or not apart(e.args[1], p, m.dims)) for b, p in places)
 
 
 class _Marker:
-    """An expression that stands for a stored result, and equals no load."""
+    """A load that stands for a stored result, and is equal to no other load."""
 
     def __init__(self, t: Store) -> None:
         self.element: Element = load(Buffer("result", t.buffer.shape, t.buffer.dtype), t.indices)
@@ -375,7 +376,7 @@ def _reads_result(e: Element) -> bool:
 
 
 def _starts_sum(before: Statement | None, s: Map) -> bool:
-    """Whether `s` adds to what the statement before it began: that one has saved what was there."""
+    """Whether `s` adds to a buffer that the statement before it cleared, and that statement has already saved."""
     if not isinstance(before, Map) or len(s.stores) != 1 or len(before.stores) != 1 or not s.stores[0].adds:
         return False
     start = before.stores[0]

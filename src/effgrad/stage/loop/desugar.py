@@ -1,6 +1,7 @@
-"""`break`, `continue` and `return` in loops as assignments to flags, and tests of these.
+"""`break`, `continue` and `return` in loops, rewritten as assignments to flags and tests of the flags.
 
-Each loop has flags of its own, whose names no program can have; `return` sets two names of its function.
+Each loop has its own flags, whose names no program can contain. `return` sets two names that its function has in
+common.
 """
 
 import ast
@@ -14,7 +15,7 @@ Loop = ast.For | ast.While
 
 
 def jumps(statements: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
-    """Whether statements of a loop's body contain a jump of that loop; those of loops inside are their own."""
+    """Whether the body of a loop contains a jump of that loop, not counting the jumps of loops inside it."""
     for s in statements:
         if isinstance(s, kind):
             return True
@@ -45,13 +46,15 @@ def stop(loop: Loop) -> str:
 
 
 def origin(loop: Value) -> Value:
-    """The loop of the source that a loop stands for."""
+    """The loop of the source code that a rewritten loop was made from."""
     return getattr(loop, "origin", loop)
 
 
 def without_returns(loop: Loop) -> tuple[list[ast.stmt], Loop]:
-    """Return the statements before a loop that may return, and the loop with `break`: after it, `LEFT` and `RESULT` say
-    whether it has, and what."""
+    """Rewrite a loop that may return as one with `break`. Return the statements before it, and the loop.
+
+    After the loop, the name `LEFT` holds whether it has returned, and `RESULT` what.
+    """
     return [_assign(LEFT, ast.Constant(False), loop)], _breaking(loop)
 
 
@@ -86,7 +89,10 @@ def _without_returns(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def without_jumps(loop: Loop) -> list[ast.stmt]:
-    """The body of a loop in which `continue` sets one flag and `break` both; what follows is run if none is set."""
+    """The body of a loop in which `continue` sets the skip flag, and `break` both flags.
+
+    The statements after a jump run only if the skip flag is not set.
+    """
     body = loop.body
     some = jumps(body, ast.Break), jumps(body, ast.Continue)
     if not any(some):
@@ -115,7 +121,7 @@ def _guarded(statements: Sequence[ast.stmt], loop: Loop) -> list[ast.stmt]:
 
 
 def nested(loop: ast.For, names: Sequence[str]) -> ast.For:
-    """A loop over all combinations of the items of things that have these names, as loops inside each other."""
+    """Rewrite a loop over all combinations of the items of the named iterables as nested loops."""
     items = [f"$item{name}" for name in names]
     targets = ast.copy_location(ast.Tuple([_name(i, loop) for i in items], ast.Load()), loop)
     body = [ast.copy_location(ast.Assign([loop.target], targets), loop), *loop.body]
@@ -128,7 +134,7 @@ def nested(loop: ast.For, names: Sequence[str]) -> ast.For:
 
 
 def exchanged(body: Sequence[ast.stmt]) -> list[str] | None:
-    """The names that a body only exchanges (`a, b = b, a`), or None."""
+    """The names that a body exchanges (`a, b = b, a`) and binds nowhere else, or None."""
     for s in body:
         names = _exchange(s)
         if names:
@@ -140,7 +146,7 @@ def exchanged(body: Sequence[ast.stmt]) -> list[str] | None:
 
 
 def _exchange(s: ast.stmt) -> list[str] | None:
-    """The names of `a, b = b, a`."""
+    """The names that a statement like `a, b = b, a` exchanges, or None."""
     if not isinstance(s, ast.Assign) or len(s.targets) > 1:
         return None
     before, after = (getattr(side, "elts", []) for side in (s.value, s.targets[0]))

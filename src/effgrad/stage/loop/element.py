@@ -1,6 +1,6 @@
 """Expressions of one element: how they are made, simplified and differentiated.
 
-A partial comes from the row of its primitive: the rule is run under `Stage` on numbers, and its graph becomes an
+A partial comes from the row of its primitive: the rule is staged on example numbers, and its graph becomes an
 expression. So a region differentiates by the same rules as every mode.
 """
 
@@ -57,7 +57,7 @@ _INTEGRAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_s
 
 @functools.cache
 def result_dtype(primitive: Primitive, *dtypes: DType) -> DType:
-    """The type of what a primitive gives for numbers of these types."""
+    """The type of a primitive's result for operands of these types."""
     with np.errstate(all="ignore"):
         result = primitive.function(*[d.type(1) for d in dtypes])
     dtype = np.result_type(result)
@@ -93,7 +93,7 @@ def _alike(primitive: Primitive, args: Sequence[Element], dtype: DType) -> bool:
 
 
 def is_number(e: Element, value: float) -> bool:
-    """Whether an expression is this number (of zeros, the positive one)."""
+    """Whether an expression is this constant; 0 means positive zero only."""
     return bool(e.op == "constant" and e.args[0] == value and not (value == 0 and math.copysign(1, e.args[0]) < 0))
 
 
@@ -130,7 +130,7 @@ def _multiply(a: Element, b: Element) -> Element | None:
 
 
 def _power(a: Element, n: Element) -> Element | None:
-    # As NumPy computes them.
+    # NumPy computes these powers in the same way.
     if is_number(n, 2):
         return element(MULTIPLY, a, a)
     if is_number(n, 1):
@@ -150,7 +150,7 @@ _RULES: dict[Primitive, Callable[..., Element | None]] = {
 
 
 def cast(e: Element, dtype: DType) -> Element:
-    """The expression in another type, as NumPy converts."""
+    """Convert an expression to another type, as NumPy does."""
     if e.dtype == dtype:
         return e
     if e.op == "constant":
@@ -162,12 +162,12 @@ def cast(e: Element, dtype: DType) -> Element:
 
 
 def narrowed(e: Element, dtype: DType) -> Element:
-    """An integer of 64 bits that has another type in the program, into which it fits."""
+    """A 64-bit integer converted to its type in the user's program, into which it fits."""
     return application(_cast(dtype), (e,), dtype)
 
 
 def widened(e: Element) -> Element:
-    """A `narrowed` integer as it is in memory; any other expression unchanged."""
+    """Return the 64-bit integer that a `narrowed` one was made from; other expressions are returned unchanged."""
     return e if e.dtype in TYPES or e.op == "constant" else e.args[0]
 
 
@@ -177,7 +177,7 @@ def _cast(dtype: DType) -> Primitive:
 
 
 def replaced(e: Element, values: dict[Element, Element]) -> Element:
-    """The expression with some subexpressions replaced by others."""
+    """Return the expression with subexpressions replaced."""
     memo = dict(values)
     for x in topological([e]):
         if x not in memo:
@@ -186,12 +186,12 @@ def replaced(e: Element, values: dict[Element, Element]) -> Element:
 
 
 def is_choice(e: Element) -> bool:
-    """Whether an expression chooses between values that have functions like `exp` in them."""
+    """Whether an expression is a `where` whose operands contain expensive functions such as `exp`."""
     return e.op is WHERE and bool(_functions(e))
 
 
 def is_worth_keeping(e: Element) -> bool:
-    """Whether an expression has functions like `exp` in it, for which Python has no operator, and none is singular."""
+    """Whether an expression contains expensive functions such as `exp`, all of them regular (see `_is_regular`)."""
     functions = _functions(e)
     return bool(functions) and all(map(_is_regular, functions))
 
@@ -204,7 +204,7 @@ def _functions(e: Element) -> list[Primitive]:
 
 @functools.cache
 def _is_regular(primitive: Primitive) -> bool:
-    """Whether partials are finite where those of roots, logarithms and inverse functions are not: at 0, 1 and -1."""
+    """Whether partials are finite at 0, 1 and -1, where those of roots, logarithms and inverse functions are not."""
     with np.errstate(all="ignore"):
         for x in (0.0, 1.0, -1.0):
             args = [np.float64(x)] * len(primitive.partials)
@@ -216,7 +216,7 @@ def _is_regular(primitive: Primitive) -> bool:
 
 
 def again(e: Element, args: Sequence[Element]) -> Element:
-    """The primitive of an expression applied to other arguments."""
+    """Apply the primitive of an expression to other arguments."""
     if all(a is b for a, b in zip(args, e.args, strict=True)):
         return e
     return cast(args[0], e.dtype) if e.op.kind == "cast" else element(e.op, *args)
@@ -230,7 +230,7 @@ _EXAMPLES = (0.7, 1.3, 0.6, 0.9)
 
 @functools.cache
 def _partial(primitive: Primitive, place: int, dtypes: tuple[DType, ...]) -> Graph | float | None:
-    """The rule for one argument as a graph of `(result, *arguments)`, a number, or None if there is none."""
+    """The rule for one argument as a graph of `(result, *arguments)` or a number; None if the derivative is zero."""
     partial = primitive.partials[place]
     if not callable(partial):
         return None if partial is None else float(partial)
@@ -244,7 +244,7 @@ def _partial(primitive: Primitive, place: int, dtypes: tuple[DType, ...]) -> Gra
 
 
 def partial(e: Element, place: int) -> Element | None:
-    """The derivative of an application with respect to one of its arguments, or None."""
+    """The derivative of an application with respect to one of its arguments; None if it is zero."""
     if isinstance(e.op, str) or e.op.kind == "constant":
         return None
     if e.op.kind == "cast":
@@ -256,7 +256,7 @@ def partial(e: Element, place: int) -> Element | None:
 
 
 def from_graph(graph: Graph, arguments: Sequence[Element]) -> list[Element]:
-    """The outputs of a graph of numbers as expressions of its inputs."""
+    """Return the outputs of a graph on numbers as expressions of its inputs."""
     known: dict[Value, Element] = dict(zip(graph.inputs, arguments, strict=True))
 
     def value(arg: Value) -> Element:
@@ -281,7 +281,7 @@ def _of_node(node: Node, args: list[Element]) -> Element:
 
 
 def times(weight: Element, t: Element, selects: bool = False) -> Element:
-    """A derivative times a partial. A branch that is not taken contributes zero, not zero times infinity."""
+    """A tangent or cotangent times a partial. A branch that is not taken contributes zero, not zero times infinity."""
     zero = constant(0, t.dtype)
     if is_zero(t) or is_zero(weight):
         return zero
@@ -300,19 +300,19 @@ def times(weight: Element, t: Element, selects: bool = False) -> Element:
 
 
 def plus(a: Element, b: Element) -> Element:
-    """The sum of two derivatives; what both exclude stays excluded."""
+    """The sum of two tangents or cotangents. If both select by one condition, so does the sum."""
     if a.op is WHERE and b.op is WHERE and a.args[0] is b.args[0]:
         return element(WHERE, a.args[0], plus(a.args[1], b.args[1]), plus(a.args[2], b.args[2]))
     return b if is_zero(a) else a if is_zero(b) else element(ADD, a, b)
 
 
 def _distinct(e: Element) -> list[int]:
-    """The places of the arguments: of a product of a number with itself, both."""
+    """The positions of the arguments; a product of a number with itself has both."""
     return list(range(len(e.args)))
 
 
 def push(e: Element, tangent: Callable[[Element], Element | None]) -> Element:
-    """The tangent of an expression from those of its loads (None: zero)."""
+    """The tangent of an expression, given those of its loads (None means zero)."""
     moved: dict[Element, Element | None] = {}
     for x in topological([e]):
         total: Element | None = None
@@ -332,7 +332,7 @@ def push(e: Element, tangent: Callable[[Element], Element | None]) -> Element:
 def pull(
     roots: Sequence[tuple[Element, Element]], active: Callable[[Element], bool]
 ) -> dict[Element, Element]:  # fmt: skip
-    """The cotangents of the active loads from pairs of an expression and its cotangent."""
+    """The cotangents of the active loads, given pairs of an expression and its cotangent."""
     order = topological([e for e, _ in roots])
     carries: dict[Element, bool] = {}
     for e in order:
@@ -361,7 +361,7 @@ def pull(
 
 
 def smooth_loads(root: Element) -> list[Element]:
-    """The loads that a derivative goes through."""
+    """The loads that an expression depends on smoothly."""
     found: dict[Element, None] = {}
     smooth = {root}
     for e in reversed(topological([root])):
@@ -378,5 +378,5 @@ def _smooth_places(e: Element) -> Sequence[bool]:
 
 
 def cell(buffer: Buffer) -> Element:
-    """The number in a buffer without axes."""
+    """A load of the number in a buffer of no axes."""
     return load(buffer, ())

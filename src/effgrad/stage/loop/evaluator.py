@@ -1,4 +1,4 @@
-"""Python's expressions on symbolic values, one method for each kind of node."""
+"""Capture of Python's expressions, with one method for each kind of syntax node."""
 
 import ast
 import contextlib
@@ -35,13 +35,13 @@ from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.symbols import MOST_UNROLLED
 from effgrad.vocabulary import DType, Params
 
-# The functions of Python and NumPy that have rules of their own.
+# The functions of Python and NumPy that capture handles by rules.
 MODULES = builtin, fancy, library, concatenation, contractions, small_systems, planes
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 
 class Kind(NamedTuple):
-    """The facts that are known of a value before it is computed."""
+    """The facts about a value that are known before it is computed."""
 
     shape: tuple[Extent, ...]
     dtype: DType
@@ -49,22 +49,23 @@ class Kind(NamedTuple):
 
 
 class Evaluator(Operators):
-    """Expressions of a program; `Capture` adds statements."""
+    """The expressions of a captured program; `Capture` adds statements."""
 
     def __init__(self, retyped: dict[tuple[Value, str], Value] | None = None) -> None:
         super().__init__()
-        # Carried names that need another type than they have first, and the kinds of results of loops.
+        # Facts that earlier attempts at capture found: types of carried names, kinds of the results of loops, and
+        # others.
         self.retyped = {} if retyped is None else retyped
         self.inputs: list[tuple[Value, Buffer]] = []
-        # Whether the loop stands in a `try`, which may catch what it raises: Python has to see that.
+        # Whether the loop is inside a `try`, which may catch its errors, so Python must raise them.
         self.caught = False
-        # The frames of the functions that are being read.
+        # The frames of the functions being captured.
         self.frames: list[Frame] = []
-        # The lists that the program makes, and the blocks that it makes them in.
+        # The lists that the program makes, by identity, with the blocks that make them.
         self.lists: dict[int, tuple[list[Value], Block]] = {}
 
     def is_shared(self, view: View, frame: Frame, name: str, *others: Mapping[str, Value]) -> bool:
-        """Whether the memory of a view has another name than `name` of a frame; `others` are its names elsewhere."""
+        """Whether the memory of a view has a name besides `name` in `frame`; `others` are further tables of names."""
         members = self.class_of(view.buffer)
         if any(b in members for _, b in self.inputs):
             return True
@@ -74,25 +75,25 @@ class Evaluator(Operators):
         return any(v.buffer in members for v in views_in(values))
 
     def lift(self, value: Value) -> Value:
-        """A value of the program around as a symbolic one."""
+        """Return a value of the surrounding program as a symbolic one."""
         raise NotImplementedError
 
     def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        """Bind a target."""
+        """Assign a value to a target."""
         raise NotImplementedError
 
     def inside(self) -> contextlib.AbstractContextManager[Block]:
-        """Statements go into a block of their own."""
+        """Collect statements in a new block."""
         raise NotImplementedError
 
     def merge(
         self, test: Element, then: Callable[[], Value], other: Callable[[], Value], names: Sequence[str], frame: Frame
     ) -> None:
-        """Both branches of a choice."""
+        """Capture both sides of a branch."""
         raise NotImplementedError
 
     def seen(self, value: Value) -> Value:
-        """A value as an operation reads it: a list that grows is the array of its items."""
+        """Return a value as an operation reads it: a growing list becomes the array of its items."""
         if isinstance(value, Complex) and isinstance(value.real, Growing):
             return Complex(*map(self.seen, value))
         if not isinstance(value, Growing):
@@ -103,7 +104,7 @@ class Evaluator(Operators):
         return View(value.view.buffer, value.view.base, [Axis(first.axis, first.step, known(value.count)), *others])
 
     def kind(self, value: Value) -> Value:
-        """The structure, shapes and types of a value, from which `blank` makes another."""
+        """The structure, shapes and types of a value, from which `blank` makes a value of zeros."""
         if isinstance(value, tuple | list):
             return like(value, map(self.kind, value))
         if value is None:
@@ -112,7 +113,7 @@ class Evaluator(Operators):
         return Kind(lazy.shape, lazy.dtype, lazy.weak)
 
     def blank(self, kind: Value) -> Value:
-        """A value of zeros."""
+        """A value of zeros of the given kind."""
         if isinstance(kind, tuple | list) and not isinstance(kind, Kind):
             return like(kind, map(self.blank, kind))
         if kind is None:
@@ -176,9 +177,10 @@ class Evaluator(Operators):
         return self.all_of(results, every)
 
     def operand(self, e: ast.expr, before: list[Value], every: bool, frame: Frame) -> Value:
-        """The value of one operand of `and` or `or`; what may raise is run only where Python runs it.
+        """The value of one operand of `and` or `or`. An operand that adds statements, which may raise, runs only if
+        Python runs it.
 
-        Then it is the value of all operands so far, and `before` is emptied.
+        In that case the value is that of all operands so far, and `before` is emptied.
         """
         if not symbolic(before):
             return self.expression(e, frame)
@@ -198,7 +200,7 @@ class Evaluator(Operators):
         return self.number(load(cell, ()))
 
     def tested(self, test: Callable[[], Value]) -> Element:
-        """A truth value as an expression."""
+        """The truth value of what `test` returns, as an expression."""
         going = self.truth(test())
         return constant(going, BOOL) if isinstance(going, bool) else going
 
@@ -237,7 +239,7 @@ class Evaluator(Operators):
             return planes.attribute(self, value, e.attr)
         if isinstance(value, Masked | Growing | Complex):
             return Method(value, e.attr)
-        if inspect.ismodule(value) and e.attr in vars(value):  # which may have another class while a derivative runs
+        if inspect.ismodule(value) and e.attr in vars(value):  # a module may have another class while a derivative runs
             return vars(value)[e.attr]
         return self.lift(getattr(value, e.attr))
 
@@ -279,7 +281,7 @@ class Evaluator(Operators):
         return found
 
     def own_list(self, items: list[Value]) -> list[Value]:
-        """A list that this block has made, and may append to."""
+        """Register a list that this block makes, so that the block may append to it."""
         self.lists[id(items)] = items, self.block
         return items
 
@@ -333,6 +335,6 @@ class Evaluator(Operators):
 
 
 def check_binding(nodes: Sequence[ast.AST]) -> None:
-    """Raise if code that may not run, or runs in a scope of its own, binds a name."""
+    """Raise if `:=` binds a name in code that may not run, or that runs in a scope of its own."""
     if any(isinstance(x, ast.NamedExpr) for n in nodes for x in ast.walk(n)):
         raise NotCaptured("`:=` where it may not run once")

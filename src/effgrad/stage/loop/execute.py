@@ -1,4 +1,4 @@
-"""The meaning of a region: an executor in plain Python, one element at a time. The native code is tested against it."""
+"""The reference semantics of regions: an executor in plain Python, one element at a time. It tests the native code."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,17 +28,17 @@ from effgrad.stage.loop.operands import Value
 
 
 def execute(region: Region, arguments: Sequence[Value]) -> list[np.ndarray]:
-    """The outputs of a region. The arguments are not written to."""
+    """Run a region on copies of the arguments, and return its outputs."""
     with np.errstate(all="ignore"):
         return Execution(region, arguments).run()
 
 
 class Execution:
-    """One run: the memory of every buffer, and the stacks."""
+    """One run of a region: the memory of every buffer, and the stacks."""
 
     def __init__(self, region: Region, arguments: Sequence[Value]) -> None:
         self.region = region
-        # What nobody has written is seen when it is read: it is not a number.
+        # Unwritten memory holds NaN, or a large integer, so that a test notices when it is read.
         self.memory: dict[Buffer, np.ndarray] = {b: _unwritten(b) for b in region.buffers()}
         for buffer, argument in zip(region.inputs, arguments, strict=True):
             self.memory[buffer] = np.array(argument, buffer.dtype).reshape(buffer.shape)

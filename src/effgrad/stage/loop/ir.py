@@ -1,15 +1,14 @@
-"""The region: the program of a captured loop, over buffers, in eight kinds of statement.
+"""The intermediate representation of a captured loop: a region is a program over buffers, in eight kinds of statement.
 
-* `Map(dims, stores)`: for all points of an index box, whose extents may be affine in the variables of outer loops:
-  every load, then every `=` store, then every `+=` store. Accumulating stores may meet: a sum, a matrix product and the
-  derivatives of both are Maps, and so are the derivatives of all Maps.
-* `Apply(function, inputs, output)`: one call of NumPy on whole buffers, for whatever is no Map.
-* `Repeat`, `While`, `Branch`: control flow; `Check` raises. `Push` and `Pop` save elements of a buffer on a stack and
-  bring them back.
+* `Map(dims, stores)` visits all points of an index box, whose extents may be affine in the variables of outer loops:
+  first every load, then every `=` store, then every `+=` store. Several points may add to one element, as in a sum or
+  a matrix product. The derivatives of a Map are Maps again.
+* `Apply(function, inputs, output)` is one call of NumPy on whole buffers, for whatever is no Map.
+* `Repeat`, `While`, `Branch` are control flow; `Check` raises. `Push` saves elements of a buffer, `Pop` restores them.
 
-A buffer is state: statements write it in place, and nothing is copied from step to step. Elements of the expressions
-are applications of the elementwise primitives, whose rows say what they compute, their partials and their native text.
-`effgrad.stage.loop.execute` runs a region in plain Python: it is the meaning of all of this.
+A buffer is state: statements write it in place, and nothing is copied from step to step. Expressions apply elementwise
+primitives, whose rows hold their partials and machine code. `effgrad.stage.loop.execute` runs a region in plain Python,
+and so defines what each statement means.
 """
 
 import functools
@@ -28,7 +27,7 @@ from effgrad.vocabulary import DType, DTypeLike, Function, Value
 
 FLOAT, INT, BOOL = np.dtype(float), np.dtype(np.int64), np.dtype(bool)
 
-# The reasons why a function is called, rather than written out as machine code.
+# The reasons, for reports, why a function is called rather than written as machine code.
 OF_WHOLE = "it is no map, sum, product or move of elements"
 OF_RULE = "it has a rule of yours"
 UNWRITTEN = "it has no machine code"
@@ -36,10 +35,10 @@ UNWRITTEN = "it has no machine code"
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory of a constant shape. A `cleared` one is zero when the region starts; one with `data` is a constant.
+    """Memory of a constant shape. A `cleared` buffer is zero when the region starts; one with `data` is a constant.
 
-    `reach` is between what its integers lie, if that is known. Integers of types that no arithmetic is written for are
-    there in 64 bits; `narrow` is their type in the program.
+    `reach` holds the bounds of its integers, if they are known. An integer type without machine code is stored in 64
+    bits, and `narrow` is then its type in the user's program.
     """
 
     name: str
@@ -64,14 +63,14 @@ class Buffer:
 
 
 class Stack:
-    """The values that a level of reverse mode saves, about so many `bytes`; elements come back to those of `into`."""
+    """A stack of saved values, about `bytes` bytes in all. `into` maps a pushed buffer to the one it is popped into."""
 
     def __init__(self) -> None:
         self.into, self.bytes = dict[Buffer, Buffer](), 0
 
 
 class Element:
-    """An expression of one element; equal expressions are one object.
+    """An expression of one element. Equal expressions are one object.
 
     `op` is "constant" (args: the number), "load" (args: the buffer and a tuple of indices), "index" (args: an integer
     that is affine in loop variables), or an elementwise primitive.
@@ -84,7 +83,7 @@ class Element:
     dtype: DType
 
     def substitute(self, values: "Mapping[str, Affine | int]") -> "Element":
-        """The expression with loop variables replaced."""
+        """Return the expression with loop variables replaced by the given integers."""
         memo: dict[Element, Element] = {}
         for e in topological([self]):
             if e.op == "load":
@@ -132,7 +131,7 @@ def _interned(op: Value, args: tuple[Value, ...], dtype: DType) -> Element:
 
 
 def _comparable(op: Value, args: tuple[Value, ...]) -> Value:
-    """The arguments as a key that C compares: it is looked up when an element goes (`effgrad.living`)."""
+    """The arguments as a key that C code compares: no Python may run when an element dies (see `effgrad.living`)."""
     if op == "constant":
         return repr(args[0])
     if op == "load":
@@ -141,18 +140,18 @@ def _comparable(op: Value, args: tuple[Value, ...]) -> Value:
 
 
 def constant(value: Value, dtype: DTypeLike = None) -> Element:
-    """A number."""
+    """A constant expression."""
     dtype = np.result_type(value) if dtype is None else np.dtype(dtype)
     return _interned("constant", (dtype.type(value).item(),), dtype)
 
 
 def load(buffer: Buffer, indices: Sequence[Affine | int]) -> Element:
-    """An element of a buffer."""
+    """A load of one element of a buffer."""
     return _interned("load", (buffer, tuple(map(affine, indices))), buffer.dtype)
 
 
 def index(value: Affine | int) -> Element:
-    """An integer that depends on loop variables."""
+    """An integer expression that is affine in loop variables."""
     value = affine(value)
     if not value.terms:
         return constant(value.constant, INT)
@@ -162,12 +161,12 @@ def index(value: Affine | int) -> Element:
 
 
 def application(primitive: Primitive, args: Sequence[Element], dtype: DType) -> Element:
-    """A primitive applied to elements, as it is."""
+    """A primitive applied to elements, without any simplification."""
     return _interned(primitive, tuple(args), dtype)
 
 
 def integer(e: Element) -> Affine:
-    """An integer expression as an index."""
+    """Return an integer expression as an affine index."""
     if e.dtype.kind not in "iu":
         raise NotCaptured("an index is not an integer")
     if e.op == "constant":
@@ -176,7 +175,7 @@ def integer(e: Element) -> Affine:
 
 
 def topological(roots: Sequence[Element]) -> list[Element]:
-    """All expressions that the roots consist of, arguments first; not those inside indices."""
+    """All subexpressions of the roots, arguments first. Expressions inside indices are not included."""
     order: list[Element] = []
     seen: set[Element] = set()
     for root in roots:
@@ -194,7 +193,7 @@ def topological(roots: Sequence[Element]) -> list[Element]:
 
 
 def loads(roots: Sequence[Element]) -> list[Element]:
-    """The loads in expressions, those in indices included."""
+    """The loads in expressions, including those inside indices."""
     found: dict[Element, None] = {}
     for e in topological(roots):
         if e.op == "load":
@@ -216,7 +215,7 @@ Dims = tuple[tuple[str, Affine], ...]
 
 @dataclass(eq=False)
 class Store:
-    """Write an element: with `adds`, add to it."""
+    """Write `value` to one element of a buffer, or add it to the element if `adds`."""
 
     buffer: Buffer
     indices: tuple[Affine, ...]
@@ -226,7 +225,7 @@ class Store:
 
 @dataclass(eq=False)
 class Map:
-    """All points of an index box: every load, every `=` store, every `+=` store; `place` is the line it comes from."""
+    """At all points of an index box: every load, every `=` store, every `+=` store; `place` is the program's line."""
 
     dims: Dims
     stores: list[Store]
@@ -235,11 +234,11 @@ class Map:
 
 @dataclass(eq=False)
 class Apply:
-    """`output[...] = function(*inputs)`, written in differentiable NumPy, on whole buffers.
+    """`output[...] = function(*inputs)` on whole buffers; the function is written in differentiable NumPy.
 
-    A function may have a method `reverse(statement, cotangents)`: the statements of its adjoint. These read only the
-    buffers that its method `read_by_reverse(statement)` returns.
-    Reports say at which `place` of the program the call is, and for what `reason` it is no Map.
+    A function may have a method `reverse(statement, cotangents)`, which returns the statements of its adjoint. These
+    may read only the primal buffers that its method `read_by_reverse(statement)` returns. For reports, `place` is the
+    line of the call in the program, and `reason` says why it is not a Map.
     """
 
     function: Function
@@ -252,7 +251,7 @@ class Apply:
 
 @dataclass(eq=False)
 class Repeat:
-    """`for variable in range(start, stop, step)`, or `backwards`; the bounds are read before the first step."""
+    """`for variable in range(start, stop, step)`, reversed if `backwards`; bounds are read before the first step."""
 
     variable: str
     start: Affine
@@ -264,7 +263,7 @@ class Repeat:
 
 @dataclass(eq=False)
 class While:
-    """Run `test`, and while `flag` is true then, `body` and `test` again; `count` is the number of times."""
+    """Run `test`; while `flag` is then true, run `body` and `test` again. `count` receives the number of steps."""
 
     count: Buffer
     test: "Block"
@@ -274,7 +273,7 @@ class While:
 
 @dataclass(eq=False)
 class Branch:
-    """`then` if the flag is true, `other` if not."""
+    """Run `then` if the flag is true, else `other`."""
 
     flag: Element
     then: "Block"
@@ -283,7 +282,7 @@ class Branch:
 
 @dataclass(eq=False)
 class Push:
-    """Save elements of a buffer, all those of an index box, on a stack."""
+    """Save on a stack the elements of a buffer that `indices` name at all points of an index box."""
 
     stack: Stack
     buffer: Buffer
@@ -293,7 +292,7 @@ class Push:
 
 @dataclass(eq=False)
 class Pop:
-    """Bring back the elements that the matching `Push` saved."""
+    """Restore the elements that the matching `Push` saved."""
 
     stack: Stack
     buffer: Buffer
@@ -347,7 +346,7 @@ def parts(s: Statement) -> list[Block]:
 
 
 def rebuilt(s: Statement, blocks: Sequence[Block]) -> Statement:
-    """The statement with other blocks inside."""
+    """Return a copy of the statement with these blocks inside it."""
     if isinstance(s, Repeat):
         return replace(s, body=blocks[0])
     if isinstance(s, While):
@@ -356,12 +355,12 @@ def rebuilt(s: Statement, blocks: Sequence[Block]) -> Statement:
 
 
 def duplicate(block: Block) -> Block:
-    """The statements once more: a statement has one place in a region, by which it is known."""
+    """Copy the statements. A statement is identified by its object, so each may occur only once in a region."""
     return [rebuilt(replace(s), [duplicate(part) for part in parts(s)]) for s in block]
 
 
 def walk(block: Block) -> Iterator[Statement]:
-    """All statements, in the order of the text."""
+    """Yield all statements, also nested ones, in textual order."""
     for s in block:
         yield s
         for part in parts(s):
@@ -369,7 +368,7 @@ def walk(block: Block) -> Iterator[Statement]:
 
 
 def reads(s: Statement) -> list[Element]:
-    """The loads of a statement itself: of values, indices and bounds. An `Apply` reads its inputs besides."""
+    """The loads in the values, indices and bounds of a statement, but not its blocks, nor the inputs of an `Apply`."""
     if isinstance(s, Map):
         indices = [i for t in s.stores for i in t.indices] + [n for _, n in s.dims]
         return [*loads([t.value for t in s.stores]), *[e for i in indices for e in index_loads(i)]]
@@ -383,7 +382,7 @@ def reads(s: Statement) -> list[Element]:
 
 
 def written(s: Statement) -> list[Buffer]:
-    """The buffers that a statement itself writes."""
+    """The buffers that a statement itself writes, without those that its blocks write."""
     if isinstance(s, Map):
         return [t.buffer for t in s.stores]
     if isinstance(s, Apply):

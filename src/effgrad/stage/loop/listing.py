@@ -1,15 +1,15 @@
-"""The text of a region, for people: `print(listing(region))`."""
+"""The text of a region for people to read: `print(listing(region))`."""
 
 from effgrad.stage.loop.ir import Apply, Block, Check, Map, Pop, Push, Region, Repeat, While
 
 
 def listing(region: Region) -> str:
-    """A region as lines of text, one statement after the other."""
+    """Return a region as lines of text, one line or more for each statement."""
     return "\n".join([f"region {region.inputs} -> {region.outputs}", *_lines(region.block, 1)])
 
 
 def _lines(block: Block, depth: int) -> list[str]:
-    """The lines of a readable text."""
+    """The lines of a block, indented by its depth."""
     lines, pad = [], "  " * depth
     for s in block:
         if isinstance(s, Map):

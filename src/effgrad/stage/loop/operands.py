@@ -1,7 +1,7 @@
-"""Symbolic values of a program that is being captured: views of buffers, lazy arrays, and what Python has beside them.
+"""The symbolic values of capture: views of buffers, lazy arrays, and symbolic forms of Python's containers.
 
-A `View` is NumPy's view: it shares its elements with the buffer, and is written through. A `Lazy` is an array or a
-number of its own that is not computed yet: an expression of its indices.
+A `View` is like NumPy's view: it shares its elements with a buffer, and can be written through. A `Lazy` is an array or
+a number that has not been computed yet; it is held as an expression of its indices.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ Extent = int | Affine
 
 
 class Axis(NamedTuple):
-    """An axis of a view: the buffer's axis that it moves along (None: it has one element), the step, the extent."""
+    """An axis of a view: the buffer's axis that it moves along (None for an inserted axis), its step and its extent."""
 
     axis: int | None
     step: int
@@ -26,11 +26,12 @@ class Axis(NamedTuple):
 
 
 class View:
-    """Elements of a buffer: the place of the first one, and the axes."""
+    """A strided view of a buffer: the indices of its first element, and its axes."""
 
     def __init__(self, buffer: Buffer, base: Sequence[Affine], axes: Sequence[Axis]) -> None:
         self.buffer, self.base, self.axes = buffer, list(base), list(axes)
-        # Whether nothing else refers to the memory: it was made by the expression that this is the value of.
+        # Whether the expression that returned this view has just allocated its memory, so that nothing else refers to
+        # it.
         self.own = False
 
     @property
@@ -42,7 +43,7 @@ class View:
         return self.buffer.narrow or self.buffer.dtype
 
     def at(self, point: Sequence[Extent]) -> tuple[Affine, ...]:
-        """The place in the buffer of one of its elements."""
+        """The indices into the buffer of the view's element at a point."""
         place = list(self.base)
         for (axis, step, _), i in zip(self.axes, point, strict=True):
             if axis is not None:
@@ -54,7 +55,10 @@ class View:
 
 
 class Lazy:
-    """An array that is an expression of its indices, `names`. A `weak` number is Python's: arrays keep their type."""
+    """An array given as an expression of its indices, whose variables are `names`.
+
+    A `weak` number is a Python number: an array keeps its own type when combined with it.
+    """
 
     def __init__(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> None:
         self.names, self.value, self.weak = tuple(names), value, weak
@@ -72,19 +76,19 @@ class Lazy:
 
 
 def read(buffer: Buffer, place: Sequence[Extent]) -> Element:
-    """An element of a buffer, in its type in the program."""
+    """An element of a buffer in the type that it has in the user's program."""
     e = load(buffer, place)
     return e if buffer.narrow is None else narrowed(e, buffer.narrow)
 
 
 Symbolic = View | Lazy | Affine
 SYMBOLIC = (View, Lazy, Affine)
-# A value of the program that is captured: symbolic, what Python computes with, or containers of both.
+# A value of the captured program: a symbolic value, an ordinary Python object, or a container of both.
 Value = Any
 
 
 def whole_view(buffer: Buffer, shape: Sequence[Extent] | None = None) -> View:
-    """All of a buffer, or the corner of this shape."""
+    """A view of a whole buffer, or of its leading corner of the given shape."""
     extents = buffer.shape if shape is None else shape
     return View(buffer, [Affine()] * len(buffer.shape), [Axis(k, 1, n) for k, n in enumerate(extents)])
 
@@ -94,42 +98,43 @@ def same_extent(a: Extent, b: Extent) -> bool:
 
 
 class Complex(NamedTuple):
-    """A complex number or array: two real ones of one shape, its planes."""
+    """A complex number or array as its two planes, which are real numbers or arrays of the same shape."""
 
     real: Any
     imag: Any
 
 
 class Plane(NamedTuple):
-    """One of the planes of a complex input of a region."""
+    """The real or the imaginary plane of a complex input of a region."""
 
     value: Value
     imaginary: bool
 
 
 def like(value: tuple[Any, ...] | list[Any], parts: Iterable[Value]) -> Value:
-    """Other parts in the structure of a tuple or a list."""
+    """Return the parts in a container of the same type as `value`."""
     return Complex(*parts) if isinstance(value, Complex) else list(parts) if isinstance(value, list) else tuple(parts)
 
 
 class Counted:
-    """Something to iterate over whose items are known by their number."""
+    """A symbolic iterable: `item(i)` is its item for each `i` in `range(start, stop, step)`."""
 
     def __init__(self, start: Value, stop: Value, step: int, item: Callable[[Value], Value]) -> None:
         self.start, self.stop, self.step, self.item = affine(start), affine(stop), step, item
 
 
 class Masked:
-    """`x[mask]`, as far as it is understood: an operand of `a[mask] = ...` with the same mask."""
+    """`x[mask]`, whose length is not known. It may be assigned or combined only under the same mask."""
 
     def __init__(self, value: Value, mask: Lazy) -> None:
         self.value, self.mask = value, mask
 
 
 class Growing:
-    """A list that a loop appends to: rows of an array, `count` of which are there; `each` step appends so many.
+    """A list that a loop appends to, as rows of an array: `count` rows are filled, and each step appends `each` more.
 
-    The view is None until it is known what the items are. `named` are the items that have other names.
+    The view is None until the kind of the items is known. `named` holds functions that return the appended items that
+    have other names too.
     """
 
     def __init__(self, key: tuple[Value, str], view: View | None, count: Affine, each: int) -> None:
@@ -139,14 +144,14 @@ class Growing:
 
 
 class Method:
-    """A method of a symbolic array."""
+    """A bound method of a symbolic array, such as `x.sum`."""
 
     def __init__(self, value: Value, name: str) -> None:
         self.value, self.name = value, name
 
 
 def symbolic(values: Value) -> bool:
-    """Whether there is a symbolic value in containers."""
+    """Whether a value, or anything inside its containers, is symbolic."""
     if isinstance(values, tuple | list):
         return any(map(symbolic, values))
     if isinstance(values, slice):
@@ -157,18 +162,18 @@ def symbolic(values: Value) -> bool:
 
 
 def flat(value: Value) -> list[Value]:
-    """The items of containers in containers."""
+    """The leaves of nested containers."""
     items = value.values() if isinstance(value, dict) else value
     return [x for v in items for x in flat(v)] if isinstance(value, tuple | list | dict) else [value]
 
 
 def views_in(value: Value) -> list[View]:
-    """The arrays in memory that a value has."""
+    """All views among the leaves of a value."""
     return [v for v in flat(value) if isinstance(v, View)]
 
 
 def common_type(lazies: Sequence[Lazy]) -> DType:
-    """The type of a name that has either value: Python's numbers become what the other is."""
+    """The common type of the values that a name has in two branches; a Python number adapts to the other type."""
     if all(x.weak for x in lazies):
         return max((x.dtype for x in lazies), key=lambda d: "bif".index(d.kind))
     strong = [x.dtype for x in lazies if not x.weak]

@@ -1,4 +1,4 @@
-"""Truth values, integers and things to iterate over, of a program that is being captured."""
+"""Symbolic values where Python needs a truth value, an integer, or something to iterate over."""
 
 import ast
 from collections.abc import Callable, Sequence
@@ -14,34 +14,34 @@ from effgrad.stage.loop.reductions import Values
 from effgrad.stage.staged_value import constant_primitive
 from effgrad.vocabulary import Function, Params
 
-# Loops over so many things of Python's are written out.
+# A loop over at most this many Python objects is unrolled.
 MOST_UNROLLED = 64
-# Lists of so many arrays become one array.
+# A list of at most this many arrays is stacked into one array.
 MOST_STACKED = 512
 _OR = constant_primitive(np.logical_or)
 
 
 class Symbols(Values):
-    """Symbolic values as Python asks for them."""
+    """Conversions of symbolic values to truth values, integers and iterables; `Operators` adds the operators."""
 
     def call(self, f: Any, args: list[Value], kwargs: Params) -> Value:
-        """A call."""
+        """Call a function on symbolic values."""
         raise NotImplementedError
 
     def inline(self, function: Function, args: Sequence[Value], kwargs: Params) -> Value:
-        """A call of a user's function, whose body is read."""
+        """Call a user's function by capturing its body."""
         raise NotImplementedError
 
     def as_memory(self, value: Value) -> View:
-        """An array as memory, which the program writes to; all its names then have that."""
+        """Return an array as memory that the program can write to, and rebind all its names to that memory."""
         raise NotImplementedError
 
     def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
-        """An operator applied to two values."""
+        """Apply an operator to two values."""
         raise NotImplementedError
 
     def compare(self, op: ast.cmpop, a: Value, b: Value) -> Value:
-        """A comparison of two values."""
+        """Compare two values."""
         raise NotImplementedError
 
     def counted(self, value: Value) -> Counted | list[Value]:
@@ -68,7 +68,10 @@ class Symbols(Values):
         return items
 
     def column(self, items: list[Value]) -> Callable[[Any], Any] | None:
-        """The item with a number, of numbers or arrays of one type and shape or of tuples of them; else None."""
+        """Return a function from a symbolic position to the item there, or None if the items do not fit in arrays.
+
+        The items must be numbers, arrays of one type and shape, or tuples or lists of these.
+        """
         first = items[0]
         if any(type(x) is not type(first) for x in items):
             return None
@@ -90,11 +93,11 @@ class Symbols(Values):
         return None
 
     def weakened(self, value: Value) -> Lazy:
-        """A number as one of Python's."""
+        """Return a number as a weak one, like Python's numbers."""
         return self.number(value.value, True)
 
     def items(self, value: Value) -> list[Value]:
-        """The items of something that is known to be short."""
+        """The items of an iterable that is known to be short."""
         if isinstance(value, Complex):
             return [Complex(*pair) for pair in zip(*map(self.items, value), strict=True)]
         if isinstance(value, View | Lazy):
@@ -119,17 +122,17 @@ class Symbols(Values):
         return bool(value)
 
     def unequal(self, value: Affine) -> Lazy | bool:
-        """Whether an integer is not zero."""
+        """Whether an integer differs from zero: decided now if its bounds allow it, else a lazy truth value."""
         low, high = self.ranges.lower(value), self.ranges.upper(value)
         if low is not None and high is not None and (low > 0 or high < 0 or low == high == 0):
             return not low == high == 0
         return self.elementwise(NOT_EQUAL, value, 0)
 
     def symbol(self, e: Element, weak: bool) -> Lazy | Affine:
-        """A number in a cell that nothing writes while it is in use."""
+        """The number in a cell that nothing writes while the number is in use."""
         return Affine(0, ((e, 1),)) if e.dtype == INT and weak else self.number(e, weak)
 
     def affine_of(self, value: Lazy) -> Affine:
-        """A Python integer that was computed from others."""
+        """A Python integer that was computed from others, as an `Affine`."""
         e = cast(value.value, INT)
         return e.args[0] if e.op == "index" else Affine(0, ((e, 1),)) if e.op != "constant" else Affine(e.args[0])
