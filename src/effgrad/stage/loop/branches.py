@@ -70,8 +70,9 @@ class Branches(Evaluator):
         """Return an array as memory of the block that made it, so that a write in an inner block is seen afterwards."""
         if isinstance(value, View):
             return self.store(value)
+        # An earlier step may have read the array before this write.
         if any(repeated and value in before for _, before, repeated in self.around_blocks):
-            raise NotCaptured("an array from before it that a function, or another name, writes to")  # or read
+            raise NotCaptured("an array from before it that a function, or another name, writes to")
         inner, self.block = self.block, self.home(value) or self.block
         try:
             return self.store(value)

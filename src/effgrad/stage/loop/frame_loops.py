@@ -1,6 +1,6 @@
-"""Loops of a program that is being compiled: each is captured, performed as one operation, and its names bound.
+"""The loops of a program that is being compiled: each is captured and run as one operation, and its names are bound.
 
-What cannot be captured is run by Python, step by step; a warning names the line and the reason once.
+Python runs a loop that cannot be captured, step by step; one warning names the line and the reason.
 """
 
 import ast
@@ -32,9 +32,10 @@ from effgrad.stage.loop.source import Source
 
 LOGGER = logging.getLogger("effgrad.stage")
 
-# Loops of fewer steps, with those inside, are better as straight-line code; fewer still if they write to arrays.
+# A loop of fewer steps, counting those of inner loops, is better unrolled to straight-line code; the limit is lower for
+# a loop that writes to arrays.
 FEWEST, FEWEST_OF_WRITES = 32, 6
-# A loop inside one that Python runs is captured so often.
+# The most times that a loop inside one that Python runs is captured.
 MOST_CAPTURED = FEWEST
 
 
@@ -42,29 +43,29 @@ class Loops:
     """The loops of one staged program."""
 
     def __init__(self, make: Callable[..., Any] | None, limits: Sequence[int] = (), reason: str = "") -> None:
-        # The limits of memory, to which derivatives in the program add theirs.
+        # The memory limits in bytes; derivatives taken in the program add theirs.
         self.limits = list(limits)
-        # What makes a function of a region; None if, for that reason, all loops are unrolled.
+        # The class that makes a region executable; None if all loops are unrolled, for the reason given.
         self.executable, self.reason, self.captured = make, reason, 0
         self.refused: set[Loop] = set()
-        # Of each loop that Python runs although it is long, the line and the reason.
+        # The line and the reason of each long loop that Python runs.
         self.unrolled: list[str] = []
-        # If all are unrolled, those of which nobody knows how long they are.
+        # If all loops are unrolled, the messages and lines of those whose number of steps is not known.
         self.uncounted: list[tuple[str, tuple[str, int]]] = []
         self.programs: dict[Value, Program] = {}
         self.asked: dict[Loop, int] = {}
 
     def make(self, region: Region) -> Value:
-        """A function of a region, whose record keeps the limit."""
+        """Make a region executable, with a limit on the memory of its record."""
         assert self.executable is not None
         return self.executable(region, limit=min(self.limits, default=None))
 
     def room(self) -> int:
-        """The bytes that the reverse of a loop may keep before it runs steps again: each has its part of the limit."""
+        """The bytes that the reverse of a loop may save before it reruns steps: an equal share of half the limit."""
         return max(min(self.limits) // (2 * self.captured), 1) if self.limits else ROOM
 
     def __call__(self, loop: Loop, names: Mapping[str, Value], outside: Mapping[str, Value]) -> dict[str, Any] | None:
-        """Run a loop as one operation: the names that it has bound, or None if Python has to run it."""
+        """Run a loop as one operation. Return the names that it has bound, or None if Python has to run it."""
         self.asked[loop] = self.asked.get(loop, 0) + 1
         if loop in self.refused or self.asked[loop] > MOST_CAPTURED:
             return None
@@ -86,25 +87,25 @@ class Loops:
         """Warn that a loop is unrolled, if it is long."""
         if steps is None and self.executable is None:
             self.uncounted.append((message, at))
-        elif steps is None or not 0 <= steps < FEWEST:  # a shorter one is better as straight-line code
+        elif steps is None or not 0 <= steps < FEWEST:  # a shorter loop is better unrolled
             self.warn(message, at)
 
     def check_guards(self, guards: int) -> None:
-        """Warn of loops that nobody counts the steps of: each step is a guard of the program, which has so many."""
+        """Warn of unrolled loops of unknown length if the program has many guards, as each of their steps adds one."""
         for message, at in dict.fromkeys(self.uncounted) if guards >= FEWEST else ():
             self.warn(message, at)
 
     def warn(self, message: str, at: tuple[str, int]) -> None:
-        """Warn of a loop that is unrolled, and keep that for the report."""
+        """Warn that a loop is unrolled, and note it for the report."""
         self.unrolled.append(f"{at[0]}:{at[1]}: {message}")
         warn(message, StagingWarning, at)
 
     def of_functions(
         self, loop: Loop, names: Mapping[str, Value], rows: Rows | None, memory: int | None
     ) -> dict[str, Any] | None:
-        """Run a loop of `effgrad.loop`, however short, with so many carries kept: its names, or None if Python has to.
+        """Run a loop of `effgrad.loop`, however short. Return its names, or None if Python has to run it.
 
-        The results of its steps are under the name "rows".
+        `memory` is the number of carries that the reverse may keep. The results of the steps are under the name "rows".
         """
         try:
             capture, frame, results = captured_loop(loop, names, {})
@@ -119,7 +120,7 @@ class Loops:
     def performed(
         self, capture: Capture, frame: Frame, results: dict[str, Value], room: int | None = None
     ) -> dict[str, Value]:
-        """The captured loop performed, arrays written to, and the values of names."""
+        """Run the captured loop, write to the arrays that it changes, and return the values of the names."""
         if self.executable is None:
             refused = NotCaptured(self.reason)
             refused.steps = capture.steps
@@ -139,12 +140,12 @@ class Loops:
         return {name: _outside(value, parts, values) for name, value in found.items()}
 
     def run(self, capture: Capture, outputs: list[Buffer], room: int | None = None) -> dict[Buffer, Value]:
-        """Perform the region, whose reverse has so much room: the values of its outputs."""
+        """Run the region and return the values of its outputs; its reverse may save `room` bytes."""
         block = improved(capture.block, outputs)
         used = set(Region([], outputs, block).buffers())
         inputs = [(value, b) for value, b in capture.inputs if b in used]
         region = Region([b for _, b in inputs], outputs, block)
-        # Equal loops are one program: run twice with equal arguments, it runs once.
+        # Equal loops share one program, so a loop that is run twice on equal arguments runs once.
         key = signature(region), room
         if key not in self.programs:
             self.programs[key] = Program(region, self.make, self.room if room is None else lambda: room)
@@ -155,7 +156,7 @@ class Loops:
         return {b: part(packed, program, k) for k, b in enumerate(outputs)}
 
     def stored(self, capture: Capture, value: Value, inputs: Mapping[Buffer, Value]) -> Value:
-        """The value of a name after the loop, in whole buffers."""
+        """The value of a name after the loop, with each array as a whole buffer."""
         if isinstance(value, Complex):
             return Complex(*[self.stored(capture, v, inputs) for v in value])
         if isinstance(value, tuple | list):
@@ -176,7 +177,7 @@ class Loops:
 
 
 def input_now(value: Value) -> Value:
-    """The value of an input of a region when it begins."""
+    """The current value of an input of a region."""
     if not isinstance(value, Plane):
         return read(value)
     now = read(value.value)
@@ -184,7 +185,7 @@ def input_now(value: Value) -> Value:
 
 
 def write_planes(values: Mapping[Buffer, Value], changed: set[Buffer], parts: dict[Buffer, Value]) -> None:
-    """Write to the complex arrays that a loop has changed, in one plane or both."""
+    """Write back the complex arrays that a loop has changed in one or both planes."""
     arrays = {id(p.value): p.value for b, p in values.items() if isinstance(p, Plane) and b in changed and b.shape}
     for array in arrays.values():
         own = {p.imaginary: b for b, p in values.items() if isinstance(p, Plane) and p.value is array}
@@ -195,7 +196,7 @@ def write_planes(values: Mapping[Buffer, Value], changed: set[Buffer], parts: di
 
 
 def check_memory(values: Mapping[Buffer, Value], changed: set[Buffer]) -> None:
-    """Raise if an array that a loop writes to shares memory with another that it uses."""
+    """Raise if an array that a loop writes to shares memory with another array that it uses."""
     arrays = [(b, v.value if isinstance(v, Plane) else v, isinstance(v, Plane)) for b, v in values.items() if b.shape]
     for number, (b, value, plane) in enumerate(arrays):
         for other, another, another_plane in arrays[:number]:
@@ -213,7 +214,7 @@ def _share(a: Value, b: Value) -> bool:
 
 
 def writes(capture: Capture) -> bool:
-    """Whether a loop writes to arrays from around."""
+    """Whether a loop writes to arrays from outside it."""
     changed = {b for s in capture.block for b in loop_writes(s)}
     return any(b in changed and b.shape for _, b in capture.inputs)
 
@@ -221,7 +222,7 @@ def writes(capture: Capture) -> bool:
 def captured_loop(
     loop: Loop, names: Mapping[str, Value], outside: Mapping[str, Value]
 ) -> tuple[Capture, Frame, dict[str, Value]]:
-    """The capture of a loop, the frame after it, and the values of the names that it binds and that are read later."""
+    """Capture a loop. Return the capture, the frame after the loop, and the bound names that are read later."""
     check_statement(loop)
     retyped: dict[Value, Value] = {}
     function, statement = loop.function, loop.statement
@@ -240,7 +241,7 @@ def captured_loop(
         except NotCaptured as reason:
             reason.line, reason.steps = capture.line, capture.length
             raise
-        except Exception as error:  # Python says it best, where it runs the loop
+        except Exception as error:  # Python raises it again, with the right line, when it runs the loop
             refused = NotCaptured(f"{type(error).__name__}: {error}")
             refused.line, refused.steps = capture.line, capture.length
             raise refused from error
@@ -248,7 +249,7 @@ def captured_loop(
 
 
 def check_statement(loop: Loop) -> None:
-    """Raise if a loop does what no region can express."""
+    """Raise if a loop contains something that no region can express."""
     function, statement = loop.function, loop.statement
     outside = {n for x in ast.walk(function) if isinstance(x, ast.Global | ast.Nonlocal) for n in x.names}
     if not outside.isdisjoint(loop.bound):
@@ -258,7 +259,7 @@ def check_statement(loop: Loop) -> None:
 
 
 def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: Frame) -> dict[str, Value]:
-    """The values of the names that a loop has bound, of those that may be read later."""
+    """The values of the names that a loop has bound and that may be read later."""
     function, statement = loop.function, loop.statement
     later = {n for n in loop.bound if read_after(function.body, statement, n)}
     missing = later - frame.own.keys()
@@ -280,14 +281,14 @@ def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: 
 
 
 def check_lists(loop: Loop, found: Mapping[str, Value]) -> None:
-    """Raise if a list that a loop binds, of which the program around gets a copy, may be changed after it."""
+    """Raise if a list that a loop binds may be changed after it, as the surrounding program gets only a copy."""
     some = any(isinstance(v, list) for value in found.values() for v in containers(value))
     if some and writes_after(loop.function.body, loop.statement):
         raise NotCaptured("a list that the loop binds, after which lists or arrays are written to")
 
 
 def containers(value: Value) -> list[Value]:
-    """A value, if it is a tuple or a list, and those in it."""
+    """A tuple or a list and all those nested in it; nothing for any other value."""
     return [value, *[x for v in value for x in containers(v)]] if isinstance(value, tuple | list) else []
 
 
@@ -303,7 +304,7 @@ def _buffers(value: Value) -> list[Buffer]:
 
 
 def _outside(value: Value, parts: Mapping[Buffer, Value], inputs: Mapping[Buffer, Value]) -> Value:
-    """A value of the program around, for one of the capture."""
+    """Turn a value of the capture into a value of the surrounding program."""
     if isinstance(value, Complex):
         real, imag = (_outside(v, parts, inputs) for v in value)
         if isinstance(real, Plane) and isinstance(imag, Plane) and real.value is imag.value:

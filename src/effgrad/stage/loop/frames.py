@@ -1,4 +1,4 @@
-"""The names of functions that are being read."""
+"""The names of the functions that are being captured."""
 
 import ast
 import builtins
@@ -11,32 +11,31 @@ from effgrad.vocabulary import Value
 
 
 class Retyped(Exception):
-    """A carried name needs another type than it had, or a result a kind: capture once more."""
+    """Capture must begin again with a fact noted that it has found, such as a wider type of a carried name."""
 
     def __init__(self, key: tuple[Value, str], dtype: Value) -> None:
         self.key, self.dtype = key, dtype
 
 
 class Returned(Exception):
-    """A function that is read has come to its `return`."""
+    """Capture of a function has reached its `return`."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
 
 
 class Frame:
-    """The names of a function that is being read."""
+    """The names of a function that is being captured."""
 
     def __init__(self, source: Source, own: dict[str, Value]) -> None:
         self.source, self.own = source, own
-        # The statements that follow the one that is being read, in the step of the loop; and those of them that follow
-        # its block.
+        # The statements that follow the current one within a step of the loop, and those of them that follow its block.
         self.rest: Sequence[ast.stmt] = ()
         self.after: Sequence[ast.stmt] = ()
 
     @contextlib.contextmanager
     def followed_by(self, statements: Sequence[ast.stmt]) -> Iterator[None]:
-        """A block is read that these statements follow."""
+        """Within this context a block is captured that the given statements follow."""
         outer, self.after = self.after, statements
         try:
             yield
@@ -53,7 +52,7 @@ class Frame:
 
 
 class Function:
-    """A function defined by the program that is read."""
+    """A function that the captured program has defined."""
 
     def __init__(self, frame: Frame, node: ast.Lambda | ast.FunctionDef, defaults: Sequence[Value]) -> None:
         self.frame, self.node, self.defaults = frame, node, defaults

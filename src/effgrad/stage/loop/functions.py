@@ -1,7 +1,7 @@
-"""Loops whose body is a function, as `effgrad.loop` has them: captured as the loops of a user's text are.
+"""The loops of `effgrad.loop`, whose body is a function: they are captured as `for` and `while` loops are.
 
-The text is that of `repeated` and `repeated_while`, whose carry is a list of leaves. What takes the user's structures
-apart, and keeps a row of results, has a rule of its own here: it does to symbolic values what it does to others.
+The source that is captured is that of `repeated` and `repeated_while`, whose carry is a list of leaves. The functions
+that flatten the user's structures and keep the results of steps have rules here, which do the same to symbolic values.
 """
 
 import ast
@@ -21,21 +21,21 @@ from effgrad.trees import with_dataclasses
 
 
 def repeated(step: Callable[..., Value], carry: list[Value], order: range) -> list[Value]:
-    """Run a step for each number."""
+    """Run a step for each number of a range; return the last carry."""
     for i in order:
         carry = step(i, carry)
     return carry
 
 
 def repeated_while(going: Callable[..., Value], step: Callable[..., Value], carry: list[Value]) -> list[Value]:
-    """Run a step while a test holds."""
+    """Run a step while a test holds; return the last carry."""
     while going(carry):
         carry = step(carry)
     return carry
 
 
 def loop_of(function: Callable[..., Value]) -> control.Loop | None:
-    """The loop in one of these functions; None if their text is not there."""
+    """The loop in one of the two functions above; None if their source is not available."""
     code = function.__code__
     tree = control.tree_of(code)
     loops = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
@@ -44,7 +44,7 @@ def loop_of(function: Callable[..., Value]) -> control.Loop | None:
 
 
 class Rows:
-    """The results of a loop's steps: a row of each leaf for each step, in memory of the region."""
+    """The results of a loop's steps: for each leaf an array in the region's memory, with a row for each step."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -59,12 +59,12 @@ def flat(value: Value) -> tuple[list[Value], Value]:
 
 
 def common_length(rows: Sequence[Value], length: int | None) -> int:
-    """The number of rows of arrays, which is `length` if that is given."""
+    """The common length of arrays along their first axis, which must be `length` if that is given."""
     return one_length({shape_of(row)[0] for row in rows}, length)
 
 
 def one_length(lengths: set[int], length: int | None) -> int:
-    """The one length that there is."""
+    """The only length in a set; raises `ValueError` if there are several or none."""
     lengths = lengths | ({length} if length is not None else set())
     if len(lengths) != 1:
         raise ValueError(f"scan needs one length; the arrays of xs and the argument `length` say {sorted(lengths)}")
@@ -74,17 +74,19 @@ def one_length(lengths: set[int], length: int | None) -> int:
 def run_captured(
     function: Callable[..., Value], rows: Rows | None, memory: int | None, **names: Value
 ) -> tuple[list[Value], list[Value]] | None:
-    """The last carry of one of the functions above, run as one operation of the program that is being compiled, and the
-    results; None where nothing is compiled, or where Python has to run the loop."""
+    """Run one of the functions above as one operation of the program that is being compiled.
+
+    Return the last carry and the results of the steps; None if nothing is compiled, or if Python has to run the loop.
+    """
     run, loop = control.loops(), loop_of(function)
     found = run.of_functions(loop, names, rows, memory) if isinstance(run, Runner) and loop is not None else None
     return None if found is None else (found["carry"], found["rows"])
 
 
 def performed_once(f: Callable[..., Value], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    """Return the result of a whole function, run as one operation of the program that is being compiled.
+    """Run a whole function as one operation of the program that is being compiled, and return its result.
 
-    Both sides of its branches are part of that. Raises `NotCaptured` where a region cannot express the function.
+    Both sides of its branches are part of the operation. Raises `NotCaptured` if a region cannot express the function.
     """
     results = Rows(1)
 
@@ -109,18 +111,18 @@ class Runner(Protocol):
 
 
 def put(rows: Rows, i: int, value: Value) -> None:
-    """Keep the result of a step; only a capture has rows."""
+    """Store the result of a step as a row; the rule below does it, during capture only."""
     raise NotImplementedError
 
 
 def leaves_of(tree: Value, value: Value) -> list[Value]:
-    """The leaves of a value of a known structure."""
+    """The leaves of a value whose structure must be `tree`."""
     leaves: list[Value] = tree.flatten_up_to(value)
     return leaves
 
 
 def in_tree(tree: Value, leaves: list[Value]) -> Value:
-    """Leaves in a structure."""
+    """Put leaves into a structure."""
     return tree.unflatten(leaves)
 
 

@@ -1,4 +1,4 @@
-"""Passes over a captured block before its derivatives are made: dead statements, equal values, the order of loops."""
+"""Passes that optimise a captured block before it is differentiated: dead statements, common values, loop order."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -23,13 +23,13 @@ from effgrad.stage.loop.ir import (
     written,
 )
 
-# A loop over the innermost axis of arrays of more bytes in all is put inside one over another axis: beyond this, what
-# a step leaves in the cache is gone before the next one needs it.
+# If a loop over the innermost axis visits arrays of more bytes than this in all, it is moved inside the loops over
+# other axes. What a step leaves in a cache of this size is evicted before the next step needs it.
 IN_CACHE = 1 << 20
 
 
 def improved(block: Block, outputs: Iterable[Buffer]) -> Block:
-    """The block as its derivatives are made of it: it computes the same outputs."""
+    """Optimise a block; it computes the same outputs."""
     return interchanged(sharing(without_dead(block, outputs)))
 
 
@@ -37,9 +37,10 @@ def improved(block: Block, outputs: Iterable[Buffer]) -> Block:
 
 
 def sharing(block: Block) -> Block:
-    """The block with what an earlier statement has stored read, where the same would be computed once more.
+    """Eliminate common subexpressions: a value that an earlier statement has stored is loaded, not computed again.
 
-    Not inside a choice: of what it excludes, a singular derivative has no part, which is known within one expression.
+    Values inside a choice are not shared. What a choice excludes must contribute nothing to derivatives, however
+    singular, and this works only within one expression.
     """
     stored: dict[tuple[tuple[Affine, ...], Element], Store] = {}
     done: Block = []
@@ -60,7 +61,7 @@ def sharing(block: Block) -> Block:
 
 
 def _is_plain(s: Map) -> bool:
-    """Whether a Map stores a value of several operations in a buffer, each element at the place of its point."""
+    """Whether a Map stores the value of an operation in each element of a buffer at its own point."""
     (t,) = s.stores
     places = tuple(variable(name) for name, _ in s.dims)
     return bool(s.dims) and not t.adds and t.indices == places and t.value.dtype == t.buffer.dtype and (
@@ -76,13 +77,13 @@ def _read(e: Element) -> set[Buffer]:
 
 
 def _numbered(dims: Sequence[tuple[str, Affine]], e: Element) -> tuple[tuple[Affine, ...], Element]:
-    """The extents of a box, and an expression with names for its points that depend on their order alone."""
+    """The extents of a box, and an expression whose variables are renamed by the position of their axis."""
     values: dict[str, Affine | int] = {name: variable(f"$e{k}") for k, (name, _) in enumerate(dims)}
     return tuple(n for _, n in dims), e.substitute(values)
 
 
 def _shared(t: Store, s: Map, stored: dict[tuple[tuple[Affine, ...], Element], Store]) -> Store:
-    """A store of a Map whose value reads what is stored already."""
+    """Return a store whose value loads what is already stored."""
     extents, value = _numbered(s.dims, t.value)
     found = [(e, x) for (n, e), x in stored.items() if n == extents]
     if not found or isinstance(value.op, str) or _chooses(value):
@@ -100,10 +101,11 @@ def _shared(t: Store, s: Map, stored: dict[tuple[tuple[Affine, ...], Element], S
 
 
 def interchanged(block: Block, cache: int = IN_CACHE) -> Block:
-    """The block in which a loop along the memory of large arrays runs inside those over the other axes of its Maps.
+    """Interchange loops: a loop along the memory of large arrays moves inside the loops over the other axes of its
+    Maps.
 
-    `for k: map i, j: c[i, j, k] = f(c[i, j, k - 1])` visits all of `c` in each step, an element of each cache line. As
-    `for i, j: for k` it has what it needs in the cache. No statement may read what another `i` or `j` has written.
+    `for k: map i, j: c[i, j, k] = f(c[i, j, k - 1])` visits all of `c` in each step, one element of each cache line. As
+    `for i, j: for k` it finds what it needs in the cache. No statement may read what another `i` or `j` has written.
     """
     return [_inside_out(s) if isinstance(s, Repeat) and _is_along_memory(s, cache) else s for s in block]
 
@@ -122,7 +124,7 @@ def _inside_out(s: Repeat) -> Statement:
 
 
 def _at(m: Map, name: str, value: Affine) -> Map:
-    """A Map at one place of an axis."""
+    """A Map restricted to one value of an axis."""
     at: dict[str, Affine | int] = {name: value}
     stores = [
         Store(t.buffer, tuple(i.substitute(at) for i in t.indices), t.value.substitute(at), t.adds) for t in m.stores
@@ -136,7 +138,7 @@ def _accesses(m: Map) -> list[tuple[Buffer, tuple[Affine, ...]]]:
 
 
 def _is_along_memory(s: Repeat, cache: int) -> bool:
-    """Whether a loop moves along the last axis of arrays that are large together, and is of Maps along other axes."""
+    """Whether a loop moves along the last axis of arrays that are large in all, and contains only Maps."""
     maps = [m for m in s.body if isinstance(m, Map)]
     buffers = {
         b for m in maps for b, place in _accesses(m)
@@ -147,7 +149,10 @@ def _is_along_memory(s: Repeat, cache: int) -> bool:
 
 
 def _is_apart(maps: Sequence[Map], names: Sequence[str]) -> bool:
-    """Whether what is written at one value of an axis, called by each Map's name, is used at no other."""
+    """Whether steps along an axis are independent: what is written at one value of it is used at no other value.
+
+    The axis is named by each Map's variable.
+    """
     changed = {t.buffer for m in maps for t in m.stores}
     axes: dict[Buffer, set[int]] = {}
     for m, name in zip(maps, names, strict=True):

@@ -1,4 +1,4 @@
-"""Loops that are being captured: `for`, `while`, their jumps and their `else`."""
+"""Capture of loops: `for`, `while`, their jumps and their `else`."""
 
 import ast
 import itertools
@@ -38,17 +38,17 @@ class Iteration(Branches):
     def __init__(self, retyped: dict[tuple[Value, str], Value] | None = None) -> None:
         super().__init__(retyped)
         self.calls = 0
-        # How many steps all loops have, if that is known.
+        # The product of the steps of all loops so far; None if it is not known.
         self.steps: int | None = 0
-        # How many steps the outermost loop has, if that is known; -1 before it is read.
+        # The number of steps of the outermost loop; None if it is not known, and -1 before the loop is read.
         self.length: int | None = -1
 
     def statement(self, s: ast.stmt, frame: Frame) -> None:
-        """Run a statement."""
+        """Capture a statement."""
         raise NotImplementedError
 
     def loop(self, s: Loop, frame: Frame) -> None:
-        """Run a loop alone; one that may return says in the names `LEFT` and `RESULT` whether it has, and what."""
+        """Capture a loop. If it may return, the names `LEFT` and `RESULT` then hold whether it has, and what."""
         if leaves(s):
             before, s = without_returns(s)
             self.begin_result(origin(s), frame)
@@ -56,7 +56,7 @@ class Iteration(Branches):
         self.statement(s, frame)
 
     def begin_result(self, s: ast.stmt, frame: Frame) -> None:
-        """The value of a loop that may return, before it does."""
+        """Bind `RESULT`, before a loop that may return, to a blank value of the kind that it returns."""
         key = s, "kind of the result"
         frame.own[RESULT] = self.blank(self.retyped[key]) if key in self.retyped else Unknown(key)
 
@@ -88,7 +88,7 @@ class Iteration(Branches):
             self.body(s.orelse, frame)
 
     def factors(self, e: ast.expr, frame: Frame) -> list[Value] | None:
-        """The things that `itertools.product` or `np.ndindex` combines; None if that is not what is iterated over."""
+        """The iterables that `itertools.product` or `np.ndindex` combines; None if the loop is over anything else."""
         if not isinstance(e, ast.Call) or e.keywords or not e.args:
             return None
         f = self.expression(e.func, frame)
@@ -142,14 +142,17 @@ class Iteration(Branches):
         grown.end()
 
     def first_step(self, s: ast.For, item: Value, frame: Frame) -> None:
-        """Run the first step of a loop by itself."""
+        """Capture the first step of a loop, peeled off before it."""
         self.bind(s.target, item, frame)
         with frame.followed_by([*s.body, *frame.rest]):
             self.body(without_jumps(s), frame)
 
     def kept_arrays(self, s: ast.For, frame: Frame) -> set[str]:
-        """The names of arrays that a loop exchanges in each step, and binds nowhere else: after two steps, or as many
-        as the names, each is bound to its own array again."""
+        """The names of arrays that a loop exchanges in each step and binds nowhere else.
+
+        After two steps, or for n names after at most lcm(1, ..., n), each name is bound to its own array again. So no
+        array needs to be copied.
+        """
         names = exchanged(s.body)
         if names is None or jumps(s.body, ast.Continue) or not frame.own.keys() >= set(names):
             return set()
@@ -164,13 +167,13 @@ class Iteration(Branches):
         return set(names)
 
     def in_memory(self, value: Value) -> Value:
-        """An array as memory that can be written to."""
+        """Return an array as memory that can be written to."""
         if isinstance(value, Complex):
             return Complex(*map(self.in_memory, value))
         return self.store(value) if isinstance(value, Lazy) else value
 
     def exchanging(self, s: ast.For, counted: Counted, steps: range, kept: set[str], frame: Frame) -> None:
-        """A loop that exchanges arrays: each step of the region is as many steps as bring all names back."""
+        """Capture a loop that exchanges arrays, unrolled by as many steps as bring all names back to their arrays."""
         together = math.lcm(*range(1, len(kept) + 1))
         name, least = fresh("i"), len(steps) // together
         cells = self.carried(s, s.body, frame, bound([s.target]), least=least, kept=kept)
@@ -192,12 +195,12 @@ class Iteration(Branches):
             self.body(s.body, frame)
 
     def count(self, steps: int) -> None:
-        """Add a loop's steps to those counted, 0 if they are not known."""
+        """Multiply the number of steps so far by those of a loop; 0 means that they are not known."""
         inner = self.steps
         self.steps = None if inner is None or not steps else max(inner, 1) * steps
 
     def for_until(self, s: ast.For, counted: Counted, frame: Frame) -> None:
-        """A `for` with `break`: a `while` that counts."""
+        """Capture a `for` with `break` as a `while` that counts."""
         steps = known_steps(counted)
         if steps is not None and not steps:
             self.body(s.orelse, frame)
@@ -223,7 +226,7 @@ class Iteration(Branches):
         frame.own.pop(number)
 
     def kept(self, bound: Affine) -> Affine:
-        """A bound that a loop reads again in each step, kept as it is now."""
+        """Copy a bound that a loop reads again in each step, so that writes in the loop do not change it."""
         if all(type(atom) is str for atom, _ in bound.terms):
             return bound
         cell = self.buffer("bound", (), INT)
@@ -245,7 +248,7 @@ class Iteration(Branches):
         self, s: ast.For | ast.While, frame: Frame, targets: set[str], extra: frozenset[str],
         test: Callable[[], Value], begin: Callable[[], None], least: int = 0,
     ) -> None:  # fmt: skip
-        """A loop that goes on while a test holds, at `least` so many steps; each step begins with `begin`."""
+        """Capture a loop that runs while a test holds, for at least `least` steps; `begin` begins each step."""
         stops = jumps(s.body, ast.Break)
         if stops:
             frame.own[stop(s)] = False
@@ -272,7 +275,7 @@ class Iteration(Branches):
             self.merge(stopped.value, lambda: None, lambda: self.body(s.orelse, frame), names, frame)
 
     def going(self, s: ast.For | ast.While, frame: Frame, test: Callable[[], Value]) -> Element:
-        """A flag: whether a loop that may stop goes on. When it has stopped, the test is not run."""
+        """A flag for whether a loop that may `break` goes on. The test does not run after the `break`."""
         cell = self.buffer("flag", (), BOOL)
         self.emit([], [Store(cell, (), constant(False, BOOL))])
         with self.inside() as block:
@@ -285,8 +288,11 @@ class Iteration(Branches):
         extra: frozenset[str] = frozenset(), least: int = 0, kept: Collection[str] = (),
         progress: tuple[str, range] | None = None,
     ) -> "Cells":  # fmt: skip
-        """Cells for the names that a loop carries from step to step; `targets` it binds first; it has at `least` so
-        many steps. Names that are `kept` are bound to the same arrays after each."""
+        """Make the cells of the names that a loop carries from step to step.
+
+        Each step binds the `targets` first. The loop has at least `least` steps. Each name of `kept` is bound to the
+        same array after every step of the region, so it needs no cell.
+        """
         self.settle_all()
         test: list[ast.stmt] = [ast.Expr(s.test)] if isinstance(s, ast.While) else []
         body = [*test, *body]
@@ -306,7 +312,7 @@ class Iteration(Branches):
         return Cells(self, s, frame, inner, outer, names - kept, least, progress)
 
     def written_in_place(self, body: Sequence[ast.stmt], frame: Frame) -> set[str]:
-        """Names of arrays that a loop binds by `a += b` alone: they stay bound to the array, which is written to."""
+        """Names of arrays that a loop rebinds only by `a += b`, which writes to the array in place."""
         nodes = [x for s in body for x in ast.walk(s)]
         augmented = {x.target.id for x in nodes if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name)}
         targets = [t for x in nodes if isinstance(x, ast.AugAssign) for t in [x.target]]
@@ -316,12 +322,12 @@ class Iteration(Branches):
             isinstance(value, Complex) and isinstance(value.real, View))}  # fmt: skip
 
 
-# NumPy's functions that write to their first argument, and methods that write to their array.
+# NumPy's functions that write to their first argument, and array methods that write to their array.
 _WRITERS = frozenset(("at", "copyto", "put", "putmask", "place", "fill_diagonal", "fill", "sort", "itemset"))
 
 
 def written(body: Sequence[ast.stmt]) -> set[str]:
-    """The names of arrays that statements write to in place, as far as these show it."""
+    """The names of arrays that statements write to in place, as far as the syntax shows it."""
     nodes = [x for s in body for x in ast.walk(s)]
     places: list[ast.expr] = [x for x in nodes if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store)]
     places += [x.target for x in nodes if isinstance(x, ast.AugAssign)]
@@ -333,21 +339,21 @@ def written(body: Sequence[ast.stmt]) -> set[str]:
 
 
 def _base(place: ast.expr) -> set[str]:
-    """The name of the array of which an expression is a part."""
+    """The name of the array that an expression such as `a[i].T` is a part of."""
     while isinstance(place, ast.Subscript | ast.Attribute):
         place = place.value
     return {place.id} if isinstance(place, ast.Name) else set()
 
 
 def known_steps(counted: Counted) -> range | None:
-    """The steps of a loop, if they are known now."""
+    """The steps of a loop, if they are known at capture."""
     if counted.start.terms or counted.stop.terms:
         return None
     return range(counted.start.constant, counted.stop.constant, counted.step)
 
 
 def span_of(start: Affine, stop: Affine, step: int, steps: range | None) -> tuple[Affine, Affine]:
-    """Between what the variable of a loop lies."""
+    """The bounds of a loop's variable."""
     if steps is not None:
         return affine(min(steps[0], steps[-1])), affine(max(steps[0], steps[-1]))
     return (start, stop - 1) if step > 0 else (stop + 1, start)

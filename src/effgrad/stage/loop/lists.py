@@ -1,4 +1,4 @@
-"""Lists that a loop appends to: rows of one array, if the program does nothing with the list but stack it and read it.
+"""Lists that a loop appends to, as rows of one array, if the program only reads or stacks the list afterwards.
 
     xs = [x]
     for t in range(n):
@@ -6,8 +6,8 @@
         xs.append(x)
     return np.array(xs)
 
-From the source alone it is certain that no other name has the list: it is made in the block of the loop, and each
-mention of its name is one of the forms in `_is_reading`. After the loop the name is bound to the array.
+The source alone proves that no other name refers to the list. It is made in the block of the loop, and each mention of
+its name is an append or has one of the forms in `_read`. After the loop the name is bound to the array.
 """
 
 import ast
@@ -25,13 +25,13 @@ from effgrad.stage.loop.frames import Frame, Retyped
 from effgrad.stage.loop.names import path_to, writes_after
 from effgrad.stage.loop.operands import Complex, Growing, Lazy, Value, View, flat, whole_view
 
-# What does with an array of rows the same as with the list of them.
+# Functions that give the same result for an array of rows and for the list of these rows.
 READERS = {"array", "asarray", "stack", "vstack", "hstack", "concatenate", "sum", "mean", "max", "min", "len", "zip",
            "enumerate", "reversed", "list", "tuple", "std", "var", "prod", "cumsum", "diff"}  # fmt: skip
 
 
 def appended(statements: Sequence[ast.stmt]) -> list[str]:
-    """The names in statements `name.append(value)`, as often as they are there."""
+    """The name in each statement `name.append(value)`, with repetitions."""
     return [name for s in statements for name in [_appended(s)] if name is not None]
 
 
@@ -45,7 +45,7 @@ def _appended(s: ast.AST) -> str | None:
 
 
 def only_grows(function: ast.AST, body: Sequence[ast.stmt], loop: ast.For, name: str) -> bool:
-    """Whether a list is made before a loop in its block, grows in the loop's steps, and is only read elsewhere."""
+    """Whether a list is made in the loop's block before it, only grows in the loop, and is only read elsewhere."""
     path = path_to(body, loop)
     if not path or jumps(loop.body, ast.Break) or jumps(loop.body, ast.Continue) or leaves(loop):
         return False
@@ -62,13 +62,13 @@ def only_grows(function: ast.AST, body: Sequence[ast.stmt], loop: ast.For, name:
 
 
 def _kept_inside(function: ast.AST, name: str) -> bool:
-    """Whether a function inside mentions a name."""
+    """Whether a nested function mentions a name."""
     functions = [f for f in ast.walk(function) if f is not function and isinstance(f, ast.FunctionDef | ast.Lambda)]
     return any(True for f in functions for _ in _names(f, name))
 
 
 def _makes(s: ast.stmt, name: str) -> bool:
-    """Whether a statement is `name = [...]`, alone or as one of several."""
+    """Whether a statement is `name = [...]`, possibly as a part of a tuple assignment."""
     if not isinstance(s, ast.Assign) or len(s.targets) != 1:
         return False
     pair: tuple[ast.expr, ast.expr] = s.targets[0], s.value
@@ -87,7 +87,7 @@ def _names(node: ast.AST, name: str) -> Iterator[ast.Name]:
 
 
 def _read(function: ast.AST, name: str) -> Iterator[ast.Name]:
-    """The mentions of a list that an array of its rows may stand for."""
+    """The mentions of a list in places where an array of its rows can stand for it."""
     for x in ast.walk(function):
         if (
             isinstance(x, ast.Subscript)
@@ -126,7 +126,7 @@ class Lists:
         frame.own.update(self.grown)
 
     def growing(self, name: str, each: int, steps: int) -> Growing | Complex:
-        """A list with the items that it has before the loop."""
+        """Make the growing list of a name, with the items that it has before the loop."""
         key = origin(self.s), f"items of {name}"
         kind, items = self.c.retyped.get(key), [self.c.lift(x) for x in self.frame.own[name]]
         kind = self.c.kind(items[0]) if kind is None and items else kind
@@ -136,7 +136,7 @@ class Lists:
         return self.grown_from(key, kind, items, each, steps)
 
     def grown_from(self, key: Any, kind: Kind | None, items: Sequence[Value], each: int, steps: int) -> Growing:
-        """A list of items of a kind, if that is known."""
+        """A growing list of items of a kind; it has no memory yet if the kind is not known."""
         if kind is None:
             return Growing(key, None, Affine(), each)
         name = key[1].split()[-1]
@@ -148,14 +148,14 @@ class Lists:
         return grown
 
     def begin(self, i: Affine) -> None:
-        """A step of the loop begins, in which its variable is `i`."""
+        """Set the lengths of the lists at the beginning of a step whose loop variable is `i`."""
         steps = self.steps
         if steps is not None:
             for grown in flat(self.grown):
                 grown.count = grown.first + (i - steps.start) * (steps.step * grown.each)
 
     def end(self) -> None:
-        """The loop has ended."""
+        """Set the lengths of the lists after the loop, and check that no item is written to."""
         for grown in flat(self.grown):
             c, source = self.c, self.frame.source
             if grown.view is None:
@@ -188,7 +188,7 @@ def append(c: Evaluator, grown: Growing | Complex, value: Value) -> None:
         raise NotCaptured("items of a list have different shapes")
     common = np.result_type(lazy.dtype, row.dtype)
     if common != row.dtype:
-        raise Retyped(grown.key, Kind(lazy.shape, common, False))  # not of a plane: these are all float64
+        raise Retyped(grown.key, Kind(lazy.shape, common, False))  # planes never differ in type: all are float64
     if value_has_name(c, value):
         grown.named.append((lambda: value) if isinstance(value, View) else weakref.ref(value))
     c.assign(row, lazy)
@@ -196,31 +196,31 @@ def append(c: Evaluator, grown: Growing | Complex, value: Value) -> None:
 
 
 def value_has_name(c: Evaluator, value: Value) -> bool:
-    """Whether an array may have another name than its place in a list."""
+    """Whether an array may have a name besides its position in a list."""
     if isinstance(value, View):
         return bool(value.axes) and not value.own
     return isinstance(value, Lazy) and bool(value.shape) and any(v is value for f in c.frames for v in f.own.values())
 
 
 def is_touched(c: Evaluator, value: View | Lazy) -> bool:
-    """Whether the program has assigned elements of an array."""
+    """Whether the program has assigned to elements of an array."""
     return value in c.touched or isinstance(value, View) and not c.class_of(value.buffer).isdisjoint(c.touched)
 
 
 def is_append(f: Any) -> bool:
-    """Whether a function is the method `append` of a list."""
+    """Whether a function is the `append` method of a list."""
     return isinstance(getattr(f, "__self__", None), list) and f.__name__ == "append"
 
 
 def append_now(c: Evaluator, items: list[Value], args: Sequence[Value]) -> None:
-    """`items.append(value)` of a list that the block has made: it runs whenever that runs."""
+    """Append to a list that the current block has made, during capture, since both happen whenever the block runs."""
     if c.lists.get(id(items), (None, None))[1] is not c.block:
         raise NotCaptured("an item is appended to a list that was made before the loop, or before a branch")
     items.extend(args)
 
 
 def method(c: Evaluator, grown: Growing | Complex, name: str, args: Sequence[Value]) -> None:
-    """A call of a method of a list that grows."""
+    """Call a method of a growing list."""
     if name != "append" or len(args) != 1:
         raise NotCaptured(f"the method {name!r} of a list")
     append(c, grown, args[0])

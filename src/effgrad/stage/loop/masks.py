@@ -1,7 +1,7 @@
-"""`x[mask]` in a program that is being captured: how many elements it has is not known, so it stays beside its mask.
+"""`x[mask]` during capture: the number of its elements is not known, so the whole array is kept with its mask.
 
-It may be an operand of elementwise functions with numbers and others of the same mask, it may be summed, and it may be
-written where the mask was taken from: `x[mask] = f(x[mask])`.
+It may be an operand of elementwise functions, with numbers and elements of the same mask. It may be summed, and it may
+be written where the mask selected it: `x[mask] = f(x[mask])`.
 """
 
 from collections.abc import Hashable
@@ -18,17 +18,17 @@ from effgrad.vocabulary import Params
 
 
 def is_mask(key: Hashable) -> bool:
-    """Whether an index is one array of truth values."""
+    """Whether an index is one boolean array."""
     return isinstance(key, View | Lazy | np.ndarray) and len(key.shape) > 0 and key.dtype == BOOL
 
 
 def taken(c: Symbols, value: View | Lazy, key: Hashable) -> Masked:
-    """`value[key]`: a copy of the elements that are there now."""
+    """`value[key]`: a copy of the elements that the mask selects now."""
     return Masked(c.lazy(value), aligned(c, c.lazy(key), len(value.shape)))
 
 
 def aligned(c: Symbols, mask: Lazy, rank: int) -> Lazy:
-    """A mask of the first axes of an array, with an axis for each of the others."""
+    """A mask of the leading axes of an array, with an axis of length 1 for each remaining axis."""
     if len(mask.shape) > rank:
         raise NotCaptured("a mask of more axes than the array has")
     if len(mask.shape) == rank:
@@ -37,7 +37,7 @@ def aligned(c: Symbols, mask: Lazy, rank: int) -> Lazy:
 
 
 def is_same(a: Lazy, b: Lazy) -> bool:
-    """Whether two masks are one and the same."""
+    """Whether two masks are the same expression."""
     if a is b:
         return True
     if len(a.shape) != len(b.shape):
@@ -47,7 +47,7 @@ def is_same(a: Lazy, b: Lazy) -> bool:
 
 
 def mapped(c: Symbols, ufunc: Any, args: list[Value]) -> Masked:
-    """A function of elements applied to those that one mask selects, and numbers."""
+    """Apply an elementwise function to elements that one mask selects, and to numbers."""
     primitive = primitive_of(ufunc)
     if primitive is None:
         raise NotCaptured("a product of elements that a mask selects")
@@ -60,7 +60,7 @@ def mapped(c: Symbols, ufunc: Any, args: list[Value]) -> Masked:
 
 
 def chosen(c: Symbols, array: View | Lazy, key: Value, value: Value) -> Lazy:
-    """The array that `array[key] = value` makes."""
+    """The array after `array[key] = value`."""
     mask = aligned(c, c.lazy(key), len(array.shape))
     if isinstance(value, Masked):
         if not is_same(value.mask, mask):
@@ -73,18 +73,18 @@ def chosen(c: Symbols, array: View | Lazy, key: Value, value: Value) -> Lazy:
 
 
 def total(c: Symbols, x: Masked) -> Value:
-    """The sum of all elements that a mask selects."""
+    """The sum of the elements that a mask selects."""
     return c.reduce(c.elementwise(WHERE, x.mask, x.value, 0.0))
 
 
 def mean(c: Symbols, x: Masked) -> Value:
-    """The mean of all elements that a mask selects."""
+    """The mean of the elements that a mask selects."""
     ones = c.broadcast(c.elementwise(WHERE, x.mask, 1.0, 0.0), x.value.shape)
     return c.elementwise(DIVIDE, total(c, x), c.reduce(ones))
 
 
 def method(c: Symbols, x: Masked, name: str, args: list[Value], kwargs: Params) -> Value:
-    """A call of a method of `x[mask]`."""
+    """Call a method of `x[mask]`."""
     if name in ("sum", "mean") and not args and not kwargs:
         return total(c, x) if name == "sum" else mean(c, x)
     if name == "copy":

@@ -1,4 +1,4 @@
-"""Liveness of names: those that a loop's body reads before it binds them, or that are read after it, it carries."""
+"""Liveness of names: a loop carries those that its body reads before it binds them, or that are read after it."""
 
 import ast
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def bound(statements: Sequence[ast.AST]) -> set[str]:
-    """The names that statements bind; not those of functions and comprehensions inside."""
+    """The names that statements bind, without those in the scopes of functions and comprehensions inside."""
     found: set[str] = set()
     waiting = list(statements)
     while waiting:
@@ -38,7 +38,7 @@ def count_reads(statements: Sequence[ast.stmt], name: str) -> int:
 
 
 def exposed(statements: Sequence[ast.stmt], name: str, sure: bool = False) -> tuple[bool, bool]:
-    """Whether a name may be read before it is bound, and whether it is surely bound after."""
+    """Whether a name may be read before it is bound, and whether it is certainly bound afterwards."""
     for s in statements:
         if sure:
             return False, True
@@ -58,12 +58,12 @@ def exposed(statements: Sequence[ast.stmt], name: str, sure: bool = False) -> tu
 
 
 def _exposed_in_blocks(s: ast.For | ast.While | ast.If, name: str) -> tuple[bool, bool]:
-    """`exposed` of a statement with blocks inside."""
+    """`exposed` for a statement that contains blocks."""
     if reads(s.iter if isinstance(s, ast.For) else s.test, name):
         return True, False
     target = isinstance(s, ast.For) and _binds(s.target, name)
     then, other = exposed(s.body, name, target), exposed(s.orelse, name)
-    # A loop may have no step.
+    # A loop may run no step, so only an `if` binds a name for certain.
     sure = isinstance(s, ast.If) and (then[1] or _leaves(s.body)) and (other[1] or _leaves(s.orelse))
     return then[0] or other[0], sure
 
@@ -86,7 +86,7 @@ def read_after(body: Sequence[ast.stmt], loop: ast.stmt, name: str) -> bool:
         if sure:
             return False
         if isinstance(holder, ast.For | ast.While):
-            # The end of an outer loop's body is followed by its beginning.
+            # After its last statement the outer loop's body starts again.
             if isinstance(holder, ast.While) and reads(holder.test, name):
                 return True
             if exposed(holder.body, name, isinstance(holder, ast.For) and _binds(holder.target, name))[0]:
@@ -103,7 +103,7 @@ def writes_after(body: Sequence[ast.stmt], loop: ast.stmt) -> bool:
 
 
 def _writes(x: ast.AST) -> bool:
-    if isinstance(x, ast.Expr):  # a call for what it does
+    if isinstance(x, ast.Expr):  # a call as a statement is made for its effect
         return isinstance(x.value, ast.Call)
     if isinstance(x, ast.AugAssign) or (isinstance(x, ast.keyword) and x.arg == "out"):
         return True
@@ -113,7 +113,7 @@ def _writes(x: ast.AST) -> bool:
 def path_to(
     statements: Sequence[ast.stmt], loop: ast.stmt, holder: ast.stmt | None = None
 ) -> list[tuple[Sequence[ast.stmt], int, ast.stmt | None]]:
-    """The blocks around a statement from the outermost one: each with the place in it and what holds it."""
+    """The path to a statement: each block around it, outermost first, the position in it, and its own statement."""
     for place, s in enumerate(statements):
         if s is loop:
             return [(statements, place, holder)]

@@ -1,4 +1,4 @@
-"""A loop and its reverse in one program: the way forward is run once, and leaves what the way back needs."""
+"""A loop and its reverse in one program: the forward sweep runs once, and leaves what the reverse sweep reads."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -14,17 +14,17 @@ from effgrad.vocabulary import Function
 
 
 class Halved(Protocol):
-    """Runs a region, and then its reverse."""
+    """An executable pair of a region and its reverse."""
 
     def forward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
-        """The outputs of the way forward."""
+        """The outputs of the forward sweep."""
 
     def backward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
-        """The cotangents, after `forward`."""
+        """The cotangents; `forward` must have run."""
 
 
 class Pair:
-    """A loop and its reverse; between the two runs it holds what the second begins with."""
+    """A loop and its reverse; between the two sweeps it holds the buffers that the second begins with."""
 
     def __init__(self, halves: Halved, outputs: int, program: Program) -> None:
         self.halves, self.outputs, self.program = halves, outputs, program
@@ -32,7 +32,7 @@ class Pair:
 
 
 def _forward(*arguments: Value, pair: Pair) -> np.ndarray:
-    """The vector of the loop's outputs."""
+    """All outputs of the loop as one vector."""
     return _forward_into(None, *arguments, pair=pair)
 
 
@@ -43,7 +43,7 @@ def _forward_into(vector: np.ndarray | None, *arguments: Value, pair: Pair) -> n
 
 
 def _backward(_: Value, *arguments: Value, pair: Pair) -> np.ndarray:
-    """The vector of the cotangents; the first argument is what `_forward` gave, which must have run."""
+    """All cotangents as one vector. The first argument is the result of `_forward`, and makes sure that it has run."""
     return _backward_into(None, _, *arguments, pair=pair)
 
 
@@ -53,14 +53,14 @@ def _backward_into(vector: np.ndarray | None, _: Value, *arguments: Value, pair:
 
 run_forward = Primitive("run_forward", _forward, "constant", (), ())
 run_backward = Primitive("run_backward", _backward, "constant", (), ())
-# The functions that write their result to where it is wanted.
+# For each function, the variant that writes its result into a given vector.
 INTO: dict[Value, Callable[..., np.ndarray]] = {
     _forward: _forward_into, _backward: _backward_into, run_region.function: run_into,
 }  # fmt: skip
 
 
 def with_pairs(graph: Graph, make: Value) -> Graph:
-    """The graph with each loop that has one reverse in it run once."""
+    """Pair each loop of a graph that has exactly one reverse in it with that reverse, so that the loop runs once."""
     loops = {_key(n.args, n.params["program"]): n for n in graph if n.primitive is run_region}
     found: dict[Node, list[Node]] = {}
     for node in graph:
@@ -84,7 +84,7 @@ def with_pairs(graph: Graph, make: Value) -> Graph:
 
 
 def reverses(graph: Graph) -> list[Program]:
-    """The programs of a graph that reverse loops."""
+    """The programs of a graph that may be reverses of loops."""
     pairs = [node.params["pair"].program for node in graph if node.primitive is run_backward]
     return [*pairs, *(node.params["program"] for node in graph if node.primitive is run_region)]
 
