@@ -1,7 +1,8 @@
-"""A captured loop as a primitive: its derivatives are regions again, so every mode has it, nested in any order.
+"""A captured loop as a primitive. Its derivatives are regions too, so every mode can differentiate it, nested in any
+order.
 
-`run_region` gives all outputs in one vector of float64, in which each has its stretch of memory: nothing is copied
-where a native program reads them. Whole numbers and truth values are there as their bits.
+`run_region` returns all outputs in one vector of float64, in which each output has its own slice. Nothing is copied
+where a native program reads them. Integers and booleans are stored in the vector as their bits.
 """
 
 import functools
@@ -23,33 +24,34 @@ from effgrad.stage.loop.schedule import Schedule, Stretches, schedule, stretches
 from effgrad.stage.loop.tangents import tangent
 from effgrad.vocabulary import Params
 
-# What reverse mode saves, in bytes, before it keeps states of the outermost loop instead; and where steps call NumPy,
-# which takes long for each byte: contour_integral of NPBench saves 9 MB in 32 steps and would take 1.4 times as long.
+# The bytes that reverse mode may save before it keeps checkpoints of the outermost loop instead. The second limit is
+# for loops whose steps call NumPy, which takes long for each byte: contour_integral of NPBench saves 9 MB in 32 steps
+# and would take 1.4 times as long with checkpoints.
 ROOM, ROOM_OF_CALLS = 8 << 20, 128 << 20
 
-# A `while` that there is room for so many steps of keeps what all need: few have more, and one that keeps states takes
-# 2.6 times as long (a Runge-Kutta method on three numbers, 2026-11-22).
+# A `while` saves what all its steps need if there is memory for this many steps, as few loops have more. One with
+# checkpoints takes 2.6 times as long (a Runge-Kutta method on three numbers, 2026-11-22).
 MOST_KEPT = 40_000
 
-# At a singular point loops of no more steps in all are run by Python, which finds the limit of the derivative.
+# At a singular point Python runs loops of at most this many steps in all, to find the limit of the derivative.
 LONGEST_IN_PYTHON = 5000
 
 
-# What makes a function of a region: machine code, or the executor.
+# Makes a region executable, by machine code or by the executor.
 Make = Callable[[Region], Callable[..., list[np.ndarray]]]
 
 
 class Program:
-    """A region that is run, and what is derived from it."""
+    """A region that can be run, and the programs derived from it."""
 
     def __init__(self, region: Region, make: Make, room: Callable[[], int] = lambda: ROOM) -> None:
         self.region, self.make, self.room = region, make, room
         self.derived: dict[Value, Program] = {}
-        # About how many bytes it saves, and how often it runs a step forward at the most.
+        # About how many bytes it saves, and how often it runs a step forward at most.
         self.saved, self.evaluations = 0, 1
-        # Of a reverse, the way forward and the way back.
+        # For a reverse, returns the regions of its forward and its reverse sweep.
         self.halves: Callable[[], tuple[Region, Region] | None] = lambda: None
-        # Where each output begins in the vector of all.
+        # Where each output begins in the vector of all outputs.
         self.starts = list(itertools.accumulate([b.size for b in region.outputs], initial=0))
 
     @property
@@ -59,7 +61,7 @@ class Program:
 
     @property
     def is_long(self) -> bool:
-        """Whether Python would run the loops for seconds, or nobody knows how long."""
+        """Whether Python would take seconds to run the loops, or their number of steps is not known."""
         return not _all_steps(self.region.block, ranges_of(self.region.block)) <= LONGEST_IN_PYTHON
 
     @functools.cached_property
@@ -68,15 +70,17 @@ class Program:
         return self.make(self.region)
 
     def tangent(self, moved: tuple[int, ...]) -> "Program":
-        """The program of the outputs' tangents, from the arguments and the tangents of some."""
+        """The program of the outputs' tangents, given the arguments and the tangents of the `moved` ones."""
         inputs = [self.region.inputs[i] for i in moved]
         found = self._derive(("tangent", moved), lambda: tangent(self.region, inputs))
         found.saved, found.evaluations = 2 * self.saved, self.evaluations  # tangents are saved beside the values
         return found
 
     def adjoint(self, wanted: tuple[int, ...]) -> "Program":
-        """The program of the cotangents of some arguments, from the arguments and the cotangents of the smooth
-        outputs."""
+        """The program of the cotangents of the `wanted` arguments.
+
+        Its inputs are the arguments and the cotangents of the smooth outputs.
+        """
         inputs = [self.region.inputs[i] for i in wanted]
         key = "adjoint", wanted
         if key not in self.derived:
@@ -94,7 +98,7 @@ class Program:
 
 
 def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
-    """The reverse of a region, whose loops keep states if what all their steps need takes more than `room` bytes."""
+    """The reverse of a region. A loop whose steps would save more than `room` bytes keeps checkpoints instead."""
     plain = Reversal(region, wanted)
     costs = {s: saved_bytes([x], ranges_of([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
     heavy = {
@@ -105,7 +109,7 @@ def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
         loop: schedule(_steps(loop), _state(plain, loop), bytes_ / _steps(loop), room) for loop, bytes_ in heavy.items()
     }
     unknown = {s for s, bytes_ in costs.items() if _is_unknown(s) and room < MOST_KEPT * bytes_}
-    if unknown:  # one that runs its steps again saves more in each
+    if unknown:  # with checkpoints each step saves more, so this is computed again
         probe = Reversal(region, wanted, lambda loop: Stretches(1, 1) if loop in unknown else None)
         for loop, block in probe.records.items():
             costs[loop] = saved_bytes(block, ranges_of(block))
@@ -119,47 +123,47 @@ def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
 
 
 def _note_bytes(found: Reversal, kept: int) -> None:
-    """Note the bytes of the stacks of a reverse; those of its region are known."""
+    """Note on each stack of a reverse how many bytes it needs; the stacks of its region have that already."""
     for s in walk([*found.forward, *found.backward]):
         if isinstance(s, Push):
             s.stack.bytes = s.stack.bytes or kept
 
 
 def _room_of(loop: Statement, room: int) -> int:
-    """The bytes that the reverse of a loop may save, of which nobody has set a limit."""
+    """The bytes that the reverse of a loop may save; more if it calls NumPy, unless somebody has set a limit."""
     return ROOM_OF_CALLS if room == ROOM and any(isinstance(s, Apply) for s in walk([loop])) else room
 
 
 def _state(reversal: Reversal, loop: Repeat | While) -> int:
-    """The bytes of what a loop carries."""
+    """The bytes of a checkpoint of a loop."""
     return 8 * max(sum(b.size for b in reversal.state(loop)), 1)
 
 
 def _is_unknown(s: Statement) -> bool:
-    """Whether a statement is a loop whose steps nobody counts before, and that can be run a second time."""
+    """Whether a statement is a loop with an unknown number of steps that can be rerun."""
     return isinstance(s, While) and not any(isinstance(x, Push | Pop) for x in walk([s]))
 
 
 def _forward(reversal: Reversal, region: Region) -> list[Statement]:
-    """The statements of the forward sweep that stand for those of the region, without the saves before them."""
+    """The statements of the forward sweep that correspond to those of the region, without the saves before them."""
     kept: list[Statement] = [s for s in reversal.forward if not isinstance(s, Push)]
     return kept[: len(region.block)]
 
 
 def _steps(s: Statement) -> int:
-    """The number of steps of a loop, 0 if it is not known."""
+    """The number of steps of a loop; 0 if it is not known."""
     if not isinstance(s, Repeat) or s.start.terms or s.stop.terms:
         return 0
     return len(range(s.start.constant, s.stop.constant, s.step))
 
 
 def _runs_again(s: Repeat) -> bool:
-    """Whether the steps of a loop can be run a second time: not where they take from a stack, or add to it."""
+    """Whether the steps of a loop can be rerun: it runs forward, has more than three, and they neither push nor pop."""
     return _steps(s) > 3 and not s.backwards and not any(isinstance(x, Push | Pop) for x in walk(s.body))
 
 
 def ranges_of(block: Sequence[Statement]) -> Ranges:
-    """Between what the variables of the loops in a block lie."""
+    """The bounds of the variables of all loops in a block."""
     ranges = Ranges()
     for s in walk(list(block)):
         if isinstance(s, Repeat):
@@ -169,7 +173,7 @@ def ranges_of(block: Sequence[Statement]) -> Ranges:
 
 
 def _all_steps(block: Sequence[Statement], ranges: Ranges) -> float:
-    """The most steps that the loops of a block have in all."""
+    """An upper bound of the number of steps of all loops of a block."""
     total = 0.0
     for s in block:
         inner = sum(_all_steps(part, ranges) for part in parts(s))
@@ -181,7 +185,7 @@ def _all_steps(block: Sequence[Statement], ranges: Ranges) -> float:
 
 
 def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
-    """The most bytes that statements save; a `while` counts as one step."""
+    """An upper bound of the bytes that statements save; a `while` counts as one step."""
     total = 0
     for s in block:
         of_parts = [saved_bytes(part, ranges) for part in parts(s)]
@@ -196,17 +200,17 @@ def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
 
 
 def _run(*arguments: Value, program: Program) -> np.ndarray:
-    """All outputs in one vector."""
+    """Run the program; return all outputs in one vector."""
     return run_into(None, *arguments, program=program)
 
 
 def run_into(vector: np.ndarray | None, *arguments: Value, program: Program) -> np.ndarray:
-    """All outputs in one vector, which may be given."""
+    """Run the program; return all outputs in one vector, the given one if it is not None."""
     return packed(program.run(*arguments, into=vector), vector)
 
 
 def packed(outputs: Sequence[np.ndarray], into: np.ndarray | None = None) -> np.ndarray:
-    """Outputs in one vector of float64, whole numbers as their bits; those that lie there already stay."""
+    """Pack outputs into one vector of float64, integers as their bits. Outputs that are views of it already stay."""
     vector, start = np.empty(sum(o.size for o in outputs)) if into is None else into, 0
     for output in outputs:
         if output.base is vector:
@@ -234,7 +238,7 @@ def _pull(wanted: list[int], g: Value, args: list[Value], params: Params) -> lis
     """The cotangents of the arguments."""
     program: Program = params["program"]
     inputs, g = program.region.inputs, cotangents.dense(g)
-    if dtype_of(g).kind == "c":  # of a complex array that two planes were made to
+    if dtype_of(g).kind == "c":  # the cotangent is complex if two planes were joined to a complex array
         g = np.real(g)
     smooth = tuple(i for i in wanted if inputs[i].smooth)
     if not smooth:
@@ -247,7 +251,7 @@ def _pull(wanted: list[int], g: Value, args: list[Value], params: Params) -> lis
 
 
 def part(results: Value, program: Program, k: int) -> Value:
-    """One of the outputs, of a vector of all."""
+    """Output `k` of the vector of all outputs."""
     b = program.region.outputs[k]
     start, stop = program.starts[k], program.starts[k + 1]
     if b.dtype.kind in "bi":

@@ -1,5 +1,7 @@
-"""The adjoint of a call of NumPy, or of a function with a rule of the user's: the call under taped mode, once for all
-arguments that have cotangents."""
+"""The adjoint of a call of NumPy, or of a function with a user's rule.
+
+The call is run under taped mode, once for all arguments that have cotangents.
+"""
 
 import functools
 import itertools
@@ -18,7 +20,7 @@ from effgrad.vocabulary import Function, Shadow, Value
 
 
 def reverse(s: Apply, cotangents: Mapping[Buffer, Buffer]) -> tuple[Block, Block]:
-    """The call that computes the cotangents of the arguments of a call, and the statements that add them up."""
+    """The call that computes the cotangents of the arguments of a call, and the statements that accumulate them."""
     places = [place for place, b in enumerate(s.inputs) if b in cotangents]
     pulled = [s.inputs[place] for place in places]
     starts = list(itertools.accumulate([b.size for b in pulled], initial=0))
@@ -33,7 +35,7 @@ def reverse(s: Apply, cotangents: Mapping[Buffer, Buffer]) -> tuple[Block, Block
 
 
 def _pulled(function: Function, places: Sequence[int], *values: Value) -> Value:
-    """The cotangents of some arguments of a function, one after the other; that of the result is the last value."""
+    """The cotangents of some arguments of a function in one vector; the last value is the cotangent of the result."""
     *args, g = values
 
     def program(inputs: list[Value]) -> Value:

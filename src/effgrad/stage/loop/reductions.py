@@ -17,10 +17,10 @@ _EXP, _LOG = rows.UNARY[np.exp], rows.UNARY[np.log]
 
 
 class Values(Indexed):
-    """All operations on symbolic values."""
+    """All operations on symbolic values: reductions and products, besides those of `Indexed`."""
 
     def reduce(self, value: Value, axis: Value = None, keepdims: bool = False, name: str = "sum") -> View | Lazy:
-        """The sum over axes, added up in memory of its own."""
+        """The sum over axes, accumulated in a new buffer."""
         value = self.lazy(value)
         axes = _axes(axis, len(value.shape))
         if value.dtype.kind in "bi":
@@ -36,7 +36,7 @@ class Values(Indexed):
         return self.reduced(total, axes, len(value.shape), keepdims)
 
     def reduced(self, total: View, axes: Sequence[int], rank: int, keepdims: bool) -> View | Lazy:
-        """The result of a reduction: a number, or an array with or without the axes."""
+        """The result of a reduction: a number, or an array without the axes, or with them as axes of length 1."""
         total.own = True
         if keepdims:
             axes_left = iter(total.axes)
@@ -45,7 +45,7 @@ class Values(Indexed):
         return total if total.axes else self.number(total.element(()))
 
     def extreme(self, value: Value, ufunc: np.ufunc, axis: Value, keepdims: bool) -> View | Lazy:
-        """The largest or smallest element along axes. Its derivative is the mean over the elements that are equal."""
+        """The largest or smallest element along axes. Its derivative is the mean over the elements that attain it."""
         value = self.lazy(value)
         axes = _axes(axis, len(value.shape))
         value = value if value.value.op == "load" else self.lazy(self.store(value))
@@ -59,9 +59,9 @@ class Values(Indexed):
         return self.elementwise(WHERE, self.elementwise(_FINITE, result), smooth, result)
 
     def log_sum_exp(self, value: Value, axis: Value, keepdims: bool) -> View | Lazy:
-        """The logarithm of a sum of exponentials, without overflow: the largest element is taken out of the sum.
+        """The logarithm of a sum of exponentials. To avoid overflow, the largest element is subtracted first.
 
-        The result does not depend on what is taken out, so that has no derivative.
+        The result does not depend on the number that is subtracted, so that has no derivative.
         """
         value = self.lazy(value)
         axes, rank = _axes(axis, len(value.shape)), len(value.shape)
@@ -74,7 +74,7 @@ class Values(Indexed):
         return self.elementwise(ADD, self.elementwise(_LOG, total), self.reduced(most, axes, rank, keepdims))
 
     def _carried(self, value: Lazy, ufunc: np.ufunc, axes: Sequence[int]) -> View:
-        """A loop over axes that carries what a function of two makes of the elements."""
+        """Fold elements over axes by a function of two, such as a maximum, in a loop that carries the result."""
         if any(not isinstance(value.shape[k], int) or value.shape[k] == 0 for k in axes):
             raise NotCaptured("a maximum over a number of elements that changes")
         kept = [k for k in range(len(value.shape)) if k not in axes]
@@ -94,14 +94,14 @@ class Values(Indexed):
         return best
 
     def matmul(self, a: Value, b: Value) -> View | Lazy:
-        """The product of vectors, matrices or stacks of them."""
+        """The product of vectors, of matrices or of batches of them."""
         a, b = self.lazy(a), self.lazy(b)
         if not a.shape or not b.shape:
             raise NotCaptured("a matrix product of numbers")
         rows, columns = a.shape[-2:-1], b.shape[-1:] if len(b.shape) > 1 else ()
         if not same_extent(a.shape[-1], b.shape[-2] if len(b.shape) > 1 else b.shape[0]):
             raise NotCaptured(f"shapes {a.shape} and {b.shape} do not fit in a product")
-        # An expression that several elements of the product read is computed once.
+        # Each operand element is read several times, so it is computed once and stored.
         a = a if a.value.op == "load" or not columns else self.lazy(self.store(a))
         b = b if b.value.op == "load" or not rows else self.lazy(self.store(b))
         batch = self.broadcast_shape([a.shape[:-2], b.shape[:-2]])

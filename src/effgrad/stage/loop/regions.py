@@ -1,4 +1,4 @@
-"""A whole function as a region, for tests and for functions that are nothing but loops."""
+"""Capture of a whole function as a region, for tests and for functions that contain nothing but loops."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from effgrad.vocabulary import Function
 
 
 def captured(f: Function, *args: Value) -> Region:
-    """The region of `f` at arguments: floats and arrays of floats are its inputs, all else is known now."""
+    """Capture `f` at the given arguments: floats and arrays are inputs of the region, other arguments are constants."""
     retyped: dict[Value, Value] = {}
     while True:
         capture = Capture(retyped)

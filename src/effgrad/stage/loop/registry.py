@@ -1,4 +1,4 @@
-"""Functions that have rules of their own while a loop is captured: a rule says so in an attribute."""
+"""The functions that capture handles by rules, or calls, or reads. A rule names its functions in an attribute."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -14,39 +14,39 @@ from effgrad.vocabulary import Function
 Rule = Callable[..., Any]
 
 
-# Modules of ours whose functions are read as the user's are.
+# Modules of effgrad whose functions are captured from their source, as the user's are.
 _READ = ("effgrad.toolbox.", "effgrad.loop", "effgrad.stage.loop.functions", "effgrad.errors")
 
 
 def is_library(f: Function) -> bool:
-    """Whether a function is of a library rather than of the user's program."""
+    """Whether a function belongs to a library rather than to the user's program."""
     module = getattr(f, "__module__", None) or ""
     return module.split(".")[0] in ("numpy", "scipy", "effgrad", "math", "builtins")
 
 
 def is_read(f: Function) -> bool:
-    """Whether the body of a function is read: of the user's program, or of a tool, which is written as that is."""
+    """Whether capture reads the source of a function: a function of the user, or a tool written in the same way."""
     module = getattr(f, "__module__", None) or ""
     return inspect.isfunction(f) and (not is_library(f) or module.startswith(_READ))
 
 
 def has_rule(f: Any) -> bool:
-    """Whether a function has a derivative rule of the user's, and must not be looked into."""
+    """Whether the user has given a function a derivative rule, so that its body must not be captured."""
     return getattr(f, "has_rule", False) is True
 
 
 def inside_boundary(f: Any) -> Value:
-    """A public function of effgrad without what shortens its tracebacks; others as they are."""
+    """A public function of effgrad without the wrapper that shortens its tracebacks; any other function unchanged."""
     at = getattr(f, "__globals__", {}).get("__name__")
     return f.__wrapped__ if at == tracebacks.__name__ and hasattr(f, "__wrapped__") else f
 
 
 def is_of_library(f: Any) -> bool:
-    """Whether a function or a ufunc is of a library; `functools.partial` is asked for its own."""
+    """Whether a function or a ufunc belongs to a library, but is not a bound method."""
     return isinstance(f, np.ufunc) or (is_library(f) and not inspect.ismethod(f))
 
 
-# Python's functions that only compute.
+# Builtin functions without side effects.
 PURE = {
     len, range, int, float, bool, complex, abs, min, max, sum, round, tuple, list, dict, isinstance, issubclass, type,
     getattr, hasattr, enumerate, zip, reversed, sorted, str, pow, divmod, any, all, callable, set, frozenset, slice,
@@ -54,7 +54,7 @@ PURE = {
 
 
 def is_pure(f: Function) -> bool:
-    """Whether calling a function once is as good as calling it in each step: it computes, and does nothing else."""
+    """Whether a function may be called once instead of in each step, as it has no side effects."""
     owner = getattr(f, "__self__", None)
     if owner is not None and not inspect.ismodule(owner):
         return isinstance(owner, str | tuple | int | float | np.dtype | np.ufunc) or (
@@ -79,7 +79,7 @@ def may_view(f: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> bool
 
 
 def rule(*functions: Value) -> Callable[[Rule], Rule]:
-    """Let a rule stand for functions; for a method of a ufunc, for the pair of the ufunc and the method's name."""
+    """Decorate the rule of some functions; the pair of a ufunc and a name stands for that method of the ufunc."""
 
     def register(f: Rule) -> Rule:
         f.stands_for = functions  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ def rules_in(names: Mapping[str, Value]) -> dict[Value, Rule]:
 
 
 def key_of(f: Function) -> Value:
-    """The key of a function in a table of rules."""
+    """The key of a function in a table of rules; None if it cannot be hashed."""
     owner, name = getattr(f, "__self__", None), getattr(f, "__name__", None)
     key = (owner, name) if owner is not None and hasattr(owner, "nin") else f
     try:
@@ -105,5 +105,5 @@ def key_of(f: Function) -> Value:
 
 
 def is_symbolic(*values: Value) -> bool:
-    """Whether one of some values is symbolic."""
+    """Whether any of the values is symbolic."""
     return any(isinstance(v, SYMBOLIC) for v in values)

@@ -1,12 +1,13 @@
-"""Binomial schedules: where the reverse of a loop keeps states, so that it runs the fewest steps again.
+"""Binomial checkpointing: where the reverse of a loop keeps states, so that it reruns the fewest steps.
 
 Griewank 1992, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation";
 Griewank and Walther 2000, algorithm 799.
 
-With `slots` states to keep besides the one at its start, and `levels` runs forward, a stretch of at most
-``C(slots + levels, levels)`` chunks is reversed. It is cut in segments, from the longest, which may use all slots while
-it is reversed, to the last, when all are taken; each segment has one run less. So a segment that begins when `left`
-slots are left ends where the next begins, and how much of the stretch remains there is a number in a table.
+With `slots` checkpoints besides the state at its start, and `levels` forward runs, a stretch of at most ``C(slots +
+levels, levels)`` chunks can be reversed. The stretch is cut into segments. The first and longest may use all slots
+while it is reversed, and at the last all slots are taken. Each segment is reversed with one forward run less. So a
+segment that begins when `left` slots are left ends where the next one begins, and a table gives how much of the stretch
+remains at that place.
 """
 
 import math
@@ -14,14 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# More levels save little: with so many, a state is kept for each factor of two of the steps.
+# More levels save little: with this many, there is a checkpoint for each doubling of the number of steps.
 MOST_LEVELS = 20
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The reverse of a loop in `levels` of segments, of which the shortest have `chunk` steps and save for each of
-    them; `slots + 1` states are kept at a time."""
+    """The reverse of a loop by `levels` of segments, with `slots + 1` checkpoints at a time.
+
+    The shortest segments have `chunk` steps, and save what each of these needs.
+    """
 
     levels: int
     slots: int
@@ -29,11 +32,11 @@ class Schedule:
 
     @property
     def reach(self) -> int:
-        """The most steps that the schedule reverses."""
+        """The most steps that the schedule can reverse."""
         return self.chunk * math.comb(self.slots + self.levels, self.levels)
 
     def remaining(self, level: int) -> np.ndarray:
-        """How many steps of a stretch remain where a segment begins; element ``left + 1`` for `left` slots.
+        """How many steps of a stretch remain where a segment begins; element ``left + 1`` is for `left` slots.
 
         >>> Schedule(levels=2, slots=3, chunk=1).remaining(2)
         array([ 0,  1,  3,  6, 10])
@@ -41,17 +44,18 @@ class Schedule:
         return np.array([0, *[self.chunk * math.comb(left + level, level) for left in range(self.slots + 1)]])
 
     def bytes(self, state: int, record: float) -> int:
-        """The bytes that are kept, from those of a state and of the record of a step."""
+        """The bytes that are kept, given the bytes of a state and of the record of a step."""
         return state * (self.slots + 1) + round(record * self.chunk)
 
 
 @dataclass(frozen=True)
 class Stretches:
-    """The reverse of a loop whose steps are known when it has ended: a state before each stretch.
+    """The reverse of a loop whose number of steps is known only at its end: it keeps a state before each stretch of
+    steps.
 
-    The first `alike` stretches have `chunk` steps, as many more have twice as many, and so on; a stretch is reversed in
-    parts of `chunk` steps, which save for each of them. After i stretches there are `chunk * i**2 / (2 * alike)` steps
-    and more, and `i * (1 + 1 / alike)` states are kept.
+    The first `alike` stretches have `chunk` steps, the next `alike` have twice as many, and so on. A stretch is
+    reversed in parts of `chunk` steps, which save what each step needs. After i stretches there have been at least
+    `chunk * i**2 / (2 * alike)` steps, and `i * (1 + 1 / alike)` states are kept.
     """
 
     chunk: int
@@ -61,7 +65,8 @@ class Stretches:
 
 
 def stretches(state: int, record: int, room: int) -> Stretches:
-    """The stretches within `room` bytes: for the records of the first steps and of a part, and the first states.
+    """The stretches that fit in `room` bytes, which are for the records of the first steps and of a part, and for
+    states.
 
     >>> stretches(8, 8, 8_000)
     Stretches(chunk=125, alike=62)
@@ -70,14 +75,14 @@ def stretches(state: int, record: int, room: int) -> Stretches:
 
 
 def schedule(count: int, state: int, record: float, room: int) -> tuple[Schedule | None, int]:
-    """The schedule of a loop with the fewest runs of each step that keeps at most `room` bytes, and what it keeps.
+    """The schedule that reruns each step of a loop least while it keeps at most `room` bytes, and the bytes that it
+    keeps.
 
-    If none does, the one that keeps the least; None if that is the record of all steps.
+    If none keeps so few, it is the schedule that keeps the fewest bytes; None if the record of all steps has the
+    fewest.
 
-    Arguments:
-        count: the steps of the loop.
-        state: the bytes of what the loop carries.
-        record: the bytes that the reverse of a step needs.
+    Arguments:     count: the steps of the loop.     state: the bytes of what the loop carries.     record: the bytes
+    that the reverse of a step needs.
 
     >>> schedule(10_000, 8, 8.0, 2_000)
     (Schedule(levels=1, slots=99, chunk=100), 1600)
@@ -96,8 +101,10 @@ def schedule(count: int, state: int, record: float, room: int) -> tuple[Schedule
 
 
 def _balanced(count: int, levels: int, state: int, record: float) -> list[Schedule]:
-    """The schedules about where one state more costs what it saves of the record: C(s + t, t) is about
-    (s + (t + 1) / 2)**t / t!."""
+    """The schedules near the optimum, at which one more state costs as many bytes as it saves of the record.
+
+    The optimum comes from the approximation C(s + t, t) = (s + (t + 1) / 2)**t / t!.
+    """
     best = (record / state * count * math.factorial(levels) * levels) ** (1 / (levels + 1)) - (levels + 1) / 2
     few = [slots for slots in range(round(best) - 2, round(best) + 3) if slots >= 1] or [1]
     found = []

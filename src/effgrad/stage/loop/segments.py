@@ -1,9 +1,10 @@
-"""The reverse of loops that keep states: the steps between two of them are run again, and reversed.
+"""The reverse of loops with checkpoints: the steps between two checkpoints are rerun and then reversed.
 
-A loop with a number of steps has a binomial schedule. A `while`, whose steps are known when it has ended, keeps what
-its first steps need, as many as there is room for, and then a state before each stretch. Stretches become longer, so
-that the states are few however many steps there are (Stumm and Walther 2010, "New algorithms for optimal online
-checkpointing", drop states instead); the reverse of one keeps a state for each of its parts, and reverses these.
+A loop with a known number of steps has a binomial schedule. A `while`, whose number of steps is known only at its end,
+saves what its first steps need, as many as fit in memory, and then keeps a state before each stretch of steps.
+Stretches become longer, so that there are few states however many steps there are. (Stumm and Walther 2010, "New
+algorithms for optimal online checkpointing", drop states instead.) The reverse of a stretch keeps a state for each of
+its parts, and reverses the parts.
 """
 
 from dataclasses import replace
@@ -43,14 +44,15 @@ _MINIMUM, _DIVIDE = map(constant_primitive, (np.minimum, np.floor_divide))
 
 
 def restored(saves: Block) -> Block:
-    """The statements that bring back what was saved."""
+    """The statements that restore what was saved."""
     return [Pop(p.stack, p.buffer, p.dims, p.indices) for p in reversed(saves) if isinstance(p, Push)]
 
 
 def named_once(s: Push, e: Element) -> tuple[Block, Element]:
-    """The element at one of the points that name a place, and 0 at the others, as a table may name places twice.
+    """The element at one of the points that name a place, and 0 at the other points, as a table may name a place twice.
 
-    The statements mark each place with the number of a point: what was saved at a place, however often, is one value.
+    The statements mark each place with the number of one point. A place that was saved several times has only one
+    value, whose cotangent must be added once.
     """
     if all(type(atom) is str for place in s.indices for atom, _ in place.terms):
         return [], e
@@ -67,22 +69,22 @@ def named_once(s: Push, e: Element) -> tuple[Block, Element]:
 def segmented(
     s: Repeat, schedule: Schedule, saves: Block, runs: tuple[Block, Block], back: Block
 ) -> tuple[Block, Block]:
-    """The steps of a loop with states kept as a binomial schedule says; those of the shortest segments save.
+    """The forward and the reverse sweep of a loop with a binomial schedule, in which only the shortest segments save.
 
-    `saves` keep a state; `runs` are a step that is run again, without and with its saves, and `back` is its reverse.
-    The steps that run again save on a stack of their own, which is empty after each segment: the states of the way
-    forward stay where they are.
+    `saves` keep a state. `runs` are the step as it is rerun, without and with its saves; `back` is the step's reverse.
+    Rerun steps save on a stack of their own, which is empty after each segment, so the states that the forward sweep
+    has kept stay where they are.
     """
     own = Stack()
     rerun, there, back = runs[0], _onto(runs[1], own), _onto(back, own)
 
     def steps(first: Affine, last: Affine, body: Block, backwards: bool = False) -> Statement:
-        """The steps between two numbers; a schedule for more steps than there are begins before the first."""
+        """The steps from `first` up to `last`, clipped at 0, as a schedule may cover more steps than there are."""
         start, stop = (s.start + s.step * integer(element(_MAXIMUM, index(n), _ZERO)) for n in (first, last))
         return Repeat(s.variable, start, stop, s.step, duplicate(body), backwards)
 
     def stretch(level: int, end: Affine, slots: Affine) -> tuple[Block, Block]:
-        """The steps before `end` that this level reverses with so many slots."""
+        """The two sweeps of the steps before `end`, which this level reverses with the given number of slots."""
         table = schedule.remaining(level)
         remaining = Buffer(fresh("remaining"), table.shape, INT, data=table, reach=(0, int(table[-1])))
         name = fresh("left")
@@ -105,10 +107,10 @@ def segmented_while(
     s: While, plan: Stretches, saves: Block, held: Block, there: tuple[Block, Block], back: tuple[Block, Block],
     stack: Stack,
 ) -> tuple[Block, Block]:  # fmt: skip
-    """A `while` that saves what its first `chunk` steps need, and then a state before each stretch of steps.
+    """A `while` that saves what its first `chunk` steps need, and then keeps a state before each stretch of steps.
 
-    `saves` keep a state, and `held` all that the reverse of the first steps reads, on `stack`; `there` are the test and
-    the body with what they save, `back` their reverses. The test is run once more where a stretch or a part begins.
+    `saves` keep a state. `held` save on `stack` all that the reverse of the first steps reads. `there` are the test and
+    the body with their saves, `back` their reverses. The test runs once more where a stretch or a part begins.
     """
     first, steps, stretches = (Buffer(fresh(name), (), INT) for name in ("first", "steps", "stretches"))
     longer = integer(element(_DIVIDE, load(stretches, ()), constant(plan.alike, INT)))
@@ -135,19 +137,19 @@ def segmented_while(
 
 
 def _bounded(count: Buffer, s: While, test: Block, body: Block, most: Element) -> While:
-    """A `while` that stops after so many steps."""
+    """A `while` that stops after at most `most` steps."""
     more = Buffer(fresh("more"), (), BOOL)
     fewer = element(_LESS, load(count, ()), most)
     return While(count, [*test, Map((), [Store(more, (), element(_AND, s.flag, fewer))])], load(more, ()), body)
 
 
 def counted(count: Affine, body: Block, backwards: bool = False) -> Statement:
-    """A loop of so many steps."""
+    """A loop of `count` steps."""
     return Repeat(fresh("k"), Affine(0), count, 1, body, backwards)
 
 
 def _onto(block: Block, stack: Stack) -> Block:
-    """The statements once more, saving on another stack."""
+    """A copy of the statements that saves on another stack."""
     done: Block = []
     for s in block:
         inside = [_onto(x, stack) for x in parts(s)]

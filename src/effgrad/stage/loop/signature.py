@@ -1,4 +1,4 @@
-"""Signatures of regions: equal for regions that differ in the names of their buffers and loop variables alone."""
+"""Signatures of regions: equal for regions that differ only in the names of their buffers and loop variables."""
 
 from effgrad.stage.loop.affine import Affine, affine
 from effgrad.stage.loop.ir import (
@@ -23,7 +23,7 @@ from effgrad.stage.loop.operands import Value
 
 
 class Signature:
-    """Numbers for buffers, loop variables, stacks and expressions, in the order in which a region mentions them."""
+    """Numbers for the buffers, loop variables, stacks and expressions of a region, in order of first mention."""
 
     def __init__(self, region: Region) -> None:
         self.numbers: dict[Value, int] = {}
@@ -32,7 +32,7 @@ class Signature:
         self.key = inputs, block, tuple(map(self.buffer, region.outputs)), tuple(self.rows)
 
     def number(self, thing: Value, *facts: Value) -> int:
-        """The number of a thing, whose facts are noted at its first mention."""
+        """The number of an object; its facts are recorded when it is first mentioned."""
         if thing not in self.numbers:
             self.numbers[thing] = len(self.numbers)
             self.rows.append(facts)
@@ -70,7 +70,7 @@ class Signature:
         return self.buffer(t.buffer), tuple(map(self.affine, t.indices)), self.element(t.value), t.adds
 
     def statement(self, s: Statement) -> Value:
-        """One statement and those inside it."""
+        """The signature of a statement and of those inside it."""
         if isinstance(s, Map):
             return "map", self.dims(s.dims), tuple(map(self.store, s.stores))
         if isinstance(s, Apply):
@@ -90,5 +90,5 @@ class Signature:
 
 
 def signature(region: Region) -> Value:
-    """A key that equal regions have in common."""
+    """A key that is the same for equal regions."""
     return Signature(region).key

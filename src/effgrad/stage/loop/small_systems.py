@@ -1,7 +1,7 @@
-"""Linear systems of a few unknowns in a loop, written out: Gaussian elimination with partial pivoting.
+"""Linear systems of a few unknowns, written out as Gaussian elimination with partial pivoting.
 
-A call of LAPACK takes some microseconds, and its derivative twenty times that; so few unknowns take some nanoseconds.
-Golub and Van Loan 2013, Matrix Computations, algorithm 3.4.1.
+A call of LAPACK takes some microseconds, and its derivative twenty times that; a system of a few unknowns takes some
+nanoseconds when written out. Golub and Van Loan 2013, Matrix Computations, algorithm 3.4.1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.stage.staged_value import constant_primitive
 
-# Systems of more unknowns are for LAPACK.
+# Larger systems are left to LAPACK.
 MOST_UNKNOWNS = 4
-# So many right sides for each unknown are many.
+# More right sides than this for each unknown make it worth inverting the matrix.
 MANY_SIDES = 2
 
 Rows = list[list[Element]]
@@ -58,13 +58,13 @@ def _rows(c: Symbols, value: Value) -> Rows:
 
 
 def _exchange(test: Element, a: list[Element], b: list[Element]) -> tuple[list[Element], list[Element]]:
-    """Two rows, exchanged if the test is true."""
+    """Return two rows, exchanged if the test is true."""
     pairs = list(zip(a, b, strict=True))
     return [element(WHERE, test, y, x) for x, y in pairs], [element(WHERE, test, x, y) for x, y in pairs]
 
 
 def eliminate(a: Rows) -> Element:
-    """Bring a matrix, and the columns beside it, to upper triangular form in place; the sign of the exchanges."""
+    """Bring a matrix and the columns beside it to upper triangular form in place; return the sign of the exchanges."""
     n, sign, size = len(a), constant(1.0), primitive_of(np.absolute)
     assert size is not None
     for k in range(n):
@@ -80,7 +80,7 @@ def eliminate(a: Rows) -> Element:
 
 
 def _back(a: Rows) -> Rows:
-    """The unknowns from the triangular form, for each of the columns beside it."""
+    """Back substitution: the unknowns for each column beside a triangular matrix."""
     n = len(a)
     found: Rows = [[] for _ in range(n)]
     for i in reversed(range(n)):
@@ -93,7 +93,7 @@ def _back(a: Rows) -> Rows:
 
 
 def _solved(c: Symbols, a: Rows, b: Rows) -> View:
-    """The solution in memory, one row for each unknown; a matrix that is singular is an error."""
+    """The solution as a new array with a row for each unknown; the program raises if the matrix is singular."""
     rows = [[*x, *y] for x, y in zip(a, b, strict=True)]
     eliminate(rows)
     found, n = _back(rows), len(a)
@@ -112,10 +112,11 @@ def _solved(c: Symbols, a: Rows, b: Rows) -> View:
 
 
 class Solution:
-    """A call of LAPACK for `a x = b`, or with the transpose of `a`; it says itself what its reverse is.
+    """A call of LAPACK for `a x = b`, or with `a` transposed, that defines its own adjoint.
 
-    The cotangent of `b` is the solution for the cotangent of `x` with the other matrix; that of `a` is minus the outer
-    product of this and `x`. Giles 2008, An extended collection of matrix derivative results.
+    The cotangent of `b` solves the system of the transposed matrix for the cotangent of `x`. The cotangent of `a` is
+    minus the outer product of the cotangent of `b` and `x`. Giles 2008, An extended collection of matrix derivative
+    results.
     """
 
     def __init__(self, transposed: bool = False) -> None:
@@ -128,8 +129,11 @@ class Solution:
         return self.solved(a.T if self.transposed else a, b)
 
     def solved(self, a: np.ndarray, b: np.ndarray) -> Value:
-        """The solution by NumPy; of a reverse with many right sides by the inverse, whose product is four times as
-        fast as the solution of two triangular systems (50 unknowns, 150 right sides, 2026-11-23)."""
+        """The solution by NumPy. A reverse with many right sides multiplies by the inverse instead.
+
+        That product is four times as fast as the solution of two triangular systems (50 unknowns, 150 right sides,
+        2026-11-23).
+        """
         if self.transposed and b.ndim == 2 and b.shape[1] > MANY_SIDES * len(a):
             return np.linalg.inv(a) @ b
         return np.linalg.solve(a, b)
@@ -154,7 +158,7 @@ class Solution:
         return [self.outer(g, part, x)]
 
     def outer(self, g: Buffer, part: Buffer, x: Buffer, planes: Sequence[int] = (), negative: bool = True) -> Map:
-        """`g -= part @ x.T`, or the transpose of that; `planes` are those of the three, where they have any."""
+        """`g -= part @ x.T`, or its transpose; `planes` are the planes of the three arrays, if they are complex."""
         i, j, k = (variable(fresh("e")) for _ in range(3))
         places: list[tuple[Affine, ...]] = [(affine(p),) for p in planes]
         of_g, of_part, of_x = places or [()] * 3
@@ -167,7 +171,7 @@ class Solution:
 
 
 class ComplexSolution(Solution):
-    """The same for complex numbers, as two planes that are stacked, or with the conjugate transpose of `a`."""
+    """The same for complex arrays, each as its two planes, stacked; `transposed` is the conjugate transpose."""
 
     def __call__(self, a: Value, b: Value) -> Value:
         if any_traced([a, b]):
@@ -179,14 +183,14 @@ class ComplexSolution(Solution):
         return np.moveaxis(x.view(x.real.dtype).reshape(*x.shape, 2), -1, 0)
 
     def of_matrix(self, g: Buffer, part: Buffer, x: Buffer) -> Block:
-        """Add minus the product of a part and the conjugate of the solution, or the conjugate of that."""
+        """Add minus the product of `part` and the conjugate of the solution, or the conjugate of that product."""
         signs = (True, True, not self.transposed, self.transposed)
         planes = ((0, 0, 0), (0, 1, 1), (1, 1, 0), (1, 0, 1))
         return [self.outer(g, part, x, *given) for given in zip(planes, signs, strict=True)]
 
 
 def _joined(planes: np.ndarray, sign: int = 1) -> np.ndarray:
-    """Two planes as a complex array, or its conjugate."""
+    """Join two planes to a complex array, or, if `sign` is -1, to its conjugate."""
     joined = np.empty(planes.shape[1:], np.result_type(planes.dtype, np.complex64))
     joined.real = planes[0]
     np.multiply(planes[1], sign, out=joined.imag)
@@ -220,7 +224,7 @@ def _det(c: Symbols, a: Value) -> Value:
 
 
 def _expanded(a: Rows) -> Element:
-    """A determinant along its first row: a polynomial, so that it has derivatives where it is zero."""
+    """A determinant expanded along its first row. It is a polynomial, so it has derivatives where it is zero."""
     if len(a) == 1:
         return a[0][0]
     total = None

@@ -1,4 +1,4 @@
-"""The source of the user's functions: their syntax trees, and the names that they read from around."""
+"""The source of the user's functions: their syntax trees, and the names that they read from outside."""
 
 import ast
 import inspect
@@ -13,7 +13,7 @@ from effgrad.vocabulary import Function
 
 @dataclass(eq=False)
 class Source:
-    """A function's tree and body, what it closes over, and its globals."""
+    """A function's syntax tree and body, the variables that it closes over, and its globals."""
 
     node: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
     body: list[ast.stmt]
@@ -22,7 +22,7 @@ class Source:
 
 
 def source_of(function: Function) -> Source:
-    """The source of a Python function; raises `NotCaptured` if it is not known."""
+    """The source of a Python function; raises `NotCaptured` if it is not available."""
     if not isinstance(function, types.FunctionType):
         raise NotCaptured(f"a call of {getattr(function, '__name__', function)!r}, which has no Python source")
     node = tree_of(function.__code__)

@@ -28,16 +28,20 @@ from effgrad.vocabulary import Function
 
 
 def tangent(region: Region, moved: Sequence[Buffer]) -> Region:
-    """The region that computes the tangents of the outputs: its inputs are those of `region`, then the tangents of
-    the `moved` ones."""
+    """The region that computes the tangents of the outputs.
+
+    Its inputs are those of `region`, followed by the tangents of the `moved` inputs.
+    """
     block, (dots,) = along(region.block, [moved])
     outputs = [dots.get(b) or Buffer(fresh("zero"), b.shape, b.dtype, cleared=True) for b in region.outputs]
     return Region([*region.inputs, *[dots[b] for b in moved]], outputs, without_dead(block, outputs))
 
 
 def along(block: Block, directions: Sequence[Sequence[Buffer]]) -> tuple[Block, list[dict[Buffer, Buffer]]]:
-    """The block with tangents along directions, each of which moves some buffers; and for each direction the tangents'
-    buffers. All of them follow one run of the block."""
+    """Compute tangents along several directions in one run of a block. Each direction moves some buffers.
+
+    Return the block with the tangents, and for each direction the buffers of the tangents.
+    """
     found = []
     forward = block
     for moved in directions:
@@ -50,7 +54,7 @@ def along(block: Block, directions: Sequence[Sequence[Buffer]]) -> tuple[Block, 
 
 
 class _Forward:
-    """Statements with their tangents beside them."""
+    """Adds to each statement the statements of its tangent."""
 
     def __init__(self, dots: dict[Buffer, Buffer]) -> None:
         self.dots = dots
@@ -86,7 +90,7 @@ class _Forward:
 
 
 def _pushed(function: Function, places: Sequence[int], *values: Value) -> Value:
-    """The tangent of a function's result from the tangents of some arguments, which come last."""
+    """The tangent of a function's result; the tangents of some arguments are the last values."""
     args, tangents = list(values[: -len(places)]), values[-len(places) :]
 
     def of_moved(*moved: Value) -> Value:

@@ -1,6 +1,7 @@
-"""Arrays that share memory in the program, and are two in the region: a reshaped array, say, is a copy here.
+"""Arrays that share memory in the user's program, but are two buffers in the region: a reshaped array, say, is a copy.
 
-A write to one makes the other stale. A program that reads a stale array is not captured: Python runs its loop.
+A write to one of the twins makes the other stale. If a program reads a stale array, its loop is not captured, and
+Python runs it.
 """
 
 from collections.abc import Container, Iterable
@@ -11,21 +12,24 @@ from effgrad.stage.loop.ir import Apply, Block, Buffer, reads, walk, written
 from effgrad.stage.loop.operands import Lazy, Method, Value, View, flat
 
 Twin = Buffer | Lazy
-# The arrays that are there as a loop begins, and those of them that have twins.
+# The arrays that exist when a loop begins, and those of them that have twins.
 Before = tuple[LivingSet[Twin], list[Twin]]
 
 
 class Twins:
-    """The twins of each array, and those that are stale."""
+    """The twins of each array, and the arrays that are stale."""
 
     def __init__(self) -> None:
         self.others: LivingTable[Twin, LivingSet[Twin]] = LivingTable()
         self.stale: LivingSet[Twin] = LivingSet()
-        # Of two, the one that was there first, of which the other is a copy here.
+        # Of two twins, the one that existed first; the other is a copy of it in the region.
         self.bases: LivingSet[Twin] = LivingSet()
 
     def link(self, a: View | Lazy, b: View | Lazy) -> None:
-        """Note that two arrays are one in the program; one that is gone would link no others."""
+        """Note that two arrays share memory in the program. Each is linked to all twins of the other directly.
+
+        A link that goes through a third array would be lost when that array dies.
+        """
         one, other = _key(a), _key(b)
         self.bases.discard(one)
         if other not in self.others:
@@ -41,7 +45,7 @@ class Twins:
         return found
 
     def replace(self, old: Value, new: Value) -> None:
-        """Note that an array is written to, and is another value from now on."""
+        """Note that an array is written to, and that `new` is its value from now on."""
         if isinstance(old, Lazy) and old in self.others:
             self.write(old)
             self.link(new, old)
@@ -50,12 +54,12 @@ class Twins:
                 self.replace(a, b)
 
     def write(self, array: Twin) -> None:
-        """Let the twins of an array, and theirs, be stale."""
+        """Mark the twins of an array as stale, also indirect ones."""
         for twin in self.connected(array) - {array}:
             self.stale.add(twin)
 
     def connected(self, array: Twin) -> set[Twin]:
-        """An array, its twins, and theirs."""
+        """An array with its twins, also indirect ones."""
         found, waiting = {array}, [array]
         while waiting:
             new = set(self.others.get(waiting.pop()) or ()) - found
@@ -64,7 +68,7 @@ class Twins:
         return found
 
     def current(self, value: Value) -> Value:
-        """A value that is read now."""
+        """Return a value that is read now; raises `NotCaptured` if it is stale."""
         for x in flat(value) if self.stale else ():
             x = x.value if isinstance(x, Method) else x
             if isinstance(x, View | Lazy) and _key(x) in self.stale:
@@ -72,16 +76,16 @@ class Twins:
         return value
 
     def begin(self, arrays: Iterable[Twin]) -> Before:
-        """Note which arrays are there as a loop begins, and which of them have twins."""
+        """Note which arrays exist when a loop begins, and which of them have twins."""
         return LivingSet(arrays), list(self.others)
 
     def check_bases(self, arrays: Container[Twin]) -> None:
-        """Raise if one of some arrays, which are read later, was written to under another name only."""
+        """Raise if one of the arrays, which are read later, was written to only under another name."""
         if any(a in arrays for a in self.stale if a in self.bases):
             raise NotCaptured("an array that is written to under the name of a reshaped view")
 
     def check_loop(self, before: Before, block: Block) -> None:
-        """Raise if a loop writes to a twin of an array from before it, which the next step or what follows may read."""
+        """Raise if a loop writes to a twin of an array from before it that the next step or later code may read."""
         existing, twins = before
         self.check_bases(existing)
         if twins:
@@ -94,7 +98,7 @@ class Twins:
 
 
 def arrays_in(value: Value) -> list[View | Lazy]:
-    """The arrays that a value has."""
+    """All arrays among the leaves of a value."""
     return [x for x in flat(value) if isinstance(x, View | Lazy) and x.shape]
 
 

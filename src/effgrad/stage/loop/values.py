@@ -1,7 +1,7 @@
-"""The statements of a program that is being captured, and the operations on symbolic values that add to them.
+"""The statements captured so far, and the operations on symbolic values that add statements.
 
-A lazy value is stored just before something that it reads is written, or a block begins that it was not made in; else
-it goes into the statements that use it.
+A lazy value is stored just before a buffer that it reads is written, and before a new block begins. Until then it is
+inlined into the statements that use it.
 """
 
 from collections.abc import Sequence
@@ -43,56 +43,56 @@ T = TypeVar("T")
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
 # A lazy value of more operations than this is stored rather than computed at each use.
 LONGEST = 60
-# The key under which it is noted that no values are kept.
+# The key in `retyped` that says that no values are kept.
 KEPT = None, "values kept"
-# The same of one value, with the place where it is bound; and of how many at the most.
+# The same for one value, together with the place that binds it; and the most such values.
 NOT_KEPT, MOST_CHOICES = "value not kept", 8
 
 
 class Statements:
-    """The statements captured so far, and the operations on symbolic values that add to them."""
+    """The statements captured so far, and the operations on symbolic values that add statements."""
 
     def __init__(self) -> None:
         self.block: Block = []
         self.ranges = Ranges()
         self.lazies: LivingSet[Lazy] = LivingSet()
         self.constants: dict[Value, tuple[np.ndarray, Buffer]] = {}
-        # Memory that is not written inside inner blocks: stored lazy values, and numbers that loops carry.
+        # Buffers that are not written inside inner blocks: stored lazy values, and numbers that loops carry.
         self.private: set[Buffer] = set()
-        # Of it, the values that several statements read, and where the program binds them.
+        # Those private buffers whose values several statements read, and where the program binds these values.
         self.reused: dict[Buffer, Value] = {}
-        # What is captured otherwise than at first, by what has been found since.
+        # Facts that earlier attempts at capture have found, by what they are about.
         self.retyped: dict[tuple[Value, str], Value] = {}
-        # All memory.
+        # All buffers.
         self.memory: set[Buffer] = set()
-        # Buffers that must not be written any more, and why.
+        # Buffers that must not be written any more, and the reason.
         self.frozen: dict[Buffer, str] = {}
-        # The elementwise functions without machine code, and where the program calls each first.
+        # The elementwise functions without machine code, and the line that first calls each.
         self.called: dict[Primitive, str] = {}
-        # Integers that the statements of this block, or of one around it, have computed and checked.
+        # Integers that this block, or a block around it, has stored in cells or checked.
         self.known: dict[Value, Element] = {}
-        # Buffers that hold copies of what may be one array of the program.
+        # Classes of buffers that may hold copies of the same array of the program.
         self.classes: dict[Buffer, set[Buffer]] = {}
-        # Arrays some elements of which the program has assigned, and their buffers.
+        # Arrays whose elements the program has assigned to, and their buffers.
         self.touched: set[Value] = set()
-        # Memory of arrays that a loop makes longer: what they are before and after a step. And the one that is extended
-        # where it lies by the statement that is read.
+        # For the memory of an array that a loop makes longer, its views before and after a step; and the array that the
+        # current statement may extend in place.
         self.growing: dict[Buffer, tuple[View, View]] = {}
         self.extending: View | None = None
-        # Arrays that are one in the program, and two buffers here.
+        # Arrays that share memory in the program, but are two buffers in the region.
         self.twins = Twins()
-        # For memory that a branch fills with one of two arrays: the buffers of these.
+        # For a buffer that a branch fills with one of two arrays, the buffers of these arrays.
         self.either: dict[Buffer, set[Buffer]] = {}
 
     # Statements
 
     def lasting(self) -> dict[Value, Element]:
-        """The integers that are still known in a block inside, which may be run again after what it writes."""
+        """The known integers that stay valid in an inner block, which may run again after its own writes."""
         return {k: v for k, v in self.known.items() if k[0] != "integer" or all(
             e.args[0].data is not None for e in loads([k[1]]))}  # fmt: skip
 
     def class_of(self, buffer: Buffer) -> set[Buffer]:
-        """The buffers that may stand for the same array as this one."""
+        """The buffers that may stand for the same array of the program as this one."""
         return self.classes.get(buffer, {buffer})
 
     def same(self, a: Buffer, b: Buffer) -> None:
@@ -101,7 +101,7 @@ class Statements:
         self.classes.update(dict.fromkeys(joint, joint))
 
     def buffer(self, name: str, shape: Sequence[Extent], dtype: Any, narrow: bool = False) -> Buffer:
-        """New memory, as large as the shape can be; for integers of any type if it may be `narrow`."""
+        """Make a buffer as large as the shape can become; if it may be `narrow`, it can have other integer types."""
         dtype = np.dtype(dtype)
         extents = tuple([self.ranges.most(n) for n in shape])
         if dtype in TYPES:
@@ -114,11 +114,11 @@ class Statements:
         return made
 
     def place(self) -> str:
-        """The line of the program that is being read."""
+        """The line of the program that is being captured."""
         return "a loop"
 
     def map(self, dims: Dims, stores: list[Store]) -> None:
-        """Add a Map; its line is that of a call without machine code in it, if there is one."""
+        """Add a Map. Its line is that of a call without machine code in it, if there is one."""
         ops = [e.op for e in topological([t.value for t in stores])] if self.called else []
         place = next((self.called[op] for op in ops if op in self.called), self.place())
         self.block.append(Map(dims, stores, place))
@@ -129,7 +129,7 @@ class Statements:
         self.map(tuple((name, affine(n)) for name, n in dims), stores)
 
     def before_write(self, buffer: Buffer) -> None:
-        """Store the lazy values that read a buffer which is about to change."""
+        """Store the lazy values that read a buffer about to be written, and forget integers computed from it."""
         if buffer.data is not None or buffer in self.frozen:
             raise NotCaptured(self.frozen.get(buffer, "an array from outside the function is written to"))
         self.twins.write(buffer)
@@ -139,7 +139,7 @@ class Statements:
             del self.known[key]
 
     def settle(self, lazy: Lazy) -> None:
-        """Let a lazy value be stored, for all who refer to it."""
+        """Store a lazy value. All references to it then load the stored elements."""
         buffer = self.buffer("t", lazy.shape, lazy.dtype, narrow=True)
         self.private.add(buffer)
         names = [fresh("e") for _ in lazy.names]
@@ -150,34 +150,35 @@ class Statements:
         self.map(dims, [Store(buffer, tuple(point), cast(value, buffer.dtype))])
 
     def keep(self, lazy: Lazy, at: Value) -> None:
-        """Store a lazy value that several statements read, each of which would compute it; unless one of them chooses.
+        """Store a lazy value that several statements read, so that it is computed once; not if one of them chooses by
+        it.
 
-        What a choice excludes has no part in derivatives, however singular: that is known within one expression alone.
-        `at` is where the program binds the value.
+        What a choice excludes must contribute nothing to derivatives, however singular, and this works only within one
+        expression. `at` is the place where the program binds the value.
         """
         if KEPT not in self.retyped and (at, NOT_KEPT) not in self.retyped:
             self.settle(lazy)
             self.reused.update(dict.fromkeys(lazy.reads(), at))
 
     def check_choice(self, elements: Sequence[Element]) -> None:
-        """Capture once more, without keeping values, if something chooses by what was kept or among it."""
+        """Capture again without keeping a value, if a choice has it as its condition or an operand."""
         found = [self.reused[e.args[0]] for e in loads(elements) if e.args[0] in self.reused]
         if found:
             some = sum(what == NOT_KEPT for _, what in self.retyped) < MOST_CHOICES
             raise Retyped((found[0], NOT_KEPT) if some else KEPT, None)
 
     def settle_all(self) -> None:
-        """Before a block of its own begins: what is lazy now is stored outside it."""
+        """Store all lazy values in the current block, before an inner block begins."""
         for lazy in list(self.lazies):
             if lazy.reads() and not self._settled(lazy):
                 self.settle(lazy)
 
     def _settled(self, lazy: Lazy) -> bool:
-        """Whether a lazy value is no more than what is stored where nothing else is."""
+        """Whether a lazy value is just a load from a private buffer."""
         return lazy.value.op == "load" and lazy.value.args[0] in self.private
 
     def store(self, value: Value, name: str = "a") -> View:
-        """A value in memory of its own."""
+        """Store a value in a new buffer."""
         value = self.lazy(value)
         view = whole_view(self.buffer(name, value.shape, value.dtype, narrow=True), value.shape)
         self.assign(view, value)
@@ -203,18 +204,18 @@ class Statements:
         return cast(e, INT)
 
     def cast_like(self, value: Value, old: Lazy) -> Lazy:
-        """A value in the type of the array that it is assigned to in place."""
+        """A value converted to the type of the array that it is assigned to in place."""
         lazy = self.lazy(value)
         return self.made(lazy.names, lazy.shape, self.converted(lazy.value, old.dtype))
 
     def copy(self, value: View | Lazy) -> View:
-        """A copy in memory of its own."""
+        """A copy in a new buffer."""
         return self.store(value, "copy")
 
     # Values
 
     def made(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> Lazy:
-        """A lazy value, stored at once if it is long."""
+        """Make a lazy value; a long expression is stored at once."""
         lazy = Lazy(names, shape, value, weak)
         self.lazies.add(lazy)
         if names and sum(not isinstance(e.op, str) for e in topological([value])) > LONGEST:
@@ -222,7 +223,7 @@ class Statements:
         return lazy
 
     def shared(self, value: T, *of: Value) -> T:
-        """A value that NumPy would have as a view of others, or may."""
+        """Return a value, and note that in NumPy it is, or may be, a view of the other values."""
         for new in arrays_in(value):
             for old in arrays_in(of):
                 self.twins.link(new, old)
@@ -235,7 +236,7 @@ class Statements:
         return self.made((), (), value, weak)
 
     def lazy(self, value: Value) -> Lazy:
-        """Anything that is a number or an array as a lazy value."""
+        """Return a number or an array as a lazy value."""
         if isinstance(value, Lazy):
             return value
         if isinstance(value, View):
@@ -255,7 +256,7 @@ class Statements:
         raise NotCaptured(f"a value of type {type(value).__name__} in an expression")
 
     def table_view(self, array: np.ndarray) -> View:
-        """An array that the program knows from outside, as a constant."""
+        """A view of a NumPy array that is known at capture, as a constant."""
         if id(array) not in self.constants:
             buffer = self.buffer("k", array.shape, array.dtype, narrow=True)
             buffer.data = array.astype(buffer.dtype)
@@ -263,7 +264,7 @@ class Statements:
         return whole_view(self.constants[id(array)][1])
 
     def plane_table(self, array: np.ndarray, imaginary: bool) -> View:
-        """One plane of a complex array that the program knows from outside, as a constant."""
+        """A view of one plane of a complex NumPy array that is known at capture, as a constant."""
         key = id(array), imaginary
         if key not in self.constants:
             view = self.table_view((array.imag if imaginary else array.real).copy())
@@ -271,7 +272,7 @@ class Statements:
         return whole_view(self.constants[key][1])
 
     def stacked(self, items: Sequence[Value], axis: int = 0) -> View:
-        """Values of one shape as the rows of a new array."""
+        """Stack values of one shape along a new axis of a new array."""
         rows = [self.lazy(x) for x in items]
         if not rows:
             raise NotCaptured("an array of nothing")
@@ -285,7 +286,7 @@ class Statements:
         return view
 
     def broadcast(self, value: Lazy, shape: Sequence[Extent]) -> Lazy:
-        """A value repeated to a shape."""
+        """Broadcast a value to a shape."""
         added = len(shape) - len(value.shape)
         if added < 0:
             raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
@@ -298,7 +299,7 @@ class Statements:
         return Lazy(names, shape, value.element(point), value.weak)
 
     def elementwise(self, primitive: Primitive, *args: Value) -> Lazy:
-        """A primitive applied element by element."""
+        """Apply a primitive element by element."""
         if primitive.code is None and primitive.native is None:
             self.called.setdefault(primitive, self.place())
         parts = [self.lazy(a) for a in args]
@@ -310,7 +311,7 @@ class Statements:
         return self.made(names, shape, self.typed(primitive, elements, [p.weak for p in parts]), weak)
 
     def typed(self, primitive: Primitive, elements: list[Element], weak: list[bool]) -> Element:
-        """The application with NumPy's promotion of types: Python's numbers adapt to the others."""
+        """Apply a primitive with NumPy's type promotion: weak numbers adapt to the types of other operands."""
         if primitive.selects and self.reused:
             self.check_choice(elements)
         chosen = elements[1:] if primitive is WHERE else elements
@@ -331,14 +332,14 @@ class Statements:
         return shape
 
 def _row(view: View, axis: int, number: int) -> View:
-    """One of the rows of a view of a whole buffer along an axis."""
+    """One row, along an axis, of a view of a whole buffer."""
     base = list(view.base)
     base[axis] = affine(number)
     return View(view.buffer, base, [a for k, a in enumerate(view.axes) if k != axis])
 
 
 def _sample(e: Element, weak: bool) -> float | DType:
-    """A sample of an operand for NumPy's promotion of types."""
+    """A type or a Python number that stands for an operand in NumPy's type promotion."""
     if not weak:
         return e.dtype
     return {"b": False, "i": 0, "f": 0.0}[e.dtype.kind]
