@@ -1,1 +1,1 @@
-"""Loops of the user's programs as regions: captured, differentiated region to region, run as one native function."""
+"""Loops of the user's programs as regions, which are captured, differentiated and run as one native function."""

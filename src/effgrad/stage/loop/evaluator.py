@@ -177,10 +177,10 @@ class Evaluator(Operators):
         return self.all_of(results, every)
 
     def operand(self, e: ast.expr, before: list[Value], every: bool, frame: Frame) -> Value:
-        """The value of one operand of `and` or `or`. An operand that adds statements, which may raise, runs only if
-        Python runs it.
+        """The value of one operand of `and` or `or`. An operand that adds statements becomes a block of a branch.
 
-        In that case the value is that of all operands so far, and `before` is emptied.
+        So it runs, and may raise, only if Python runs it. The value is then that of all operands so far, and `before`
+        is emptied.
         """
         if not symbolic(before):
             return self.expression(e, frame)
