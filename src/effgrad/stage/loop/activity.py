@@ -141,8 +141,7 @@ def _difference(i: Affine, j: Affine, extents: dict[str, Affine]) -> tuple[int |
 
 
 def injective(indices: Sequence[Affine], dims: Dims) -> bool:
-    """Whether different points of a box have different indices: each variable must have an axis to itself, or be a
-    digit.
+    """Whether different points of a box have different indices: each variable has an axis to itself, or is a digit.
 
     An index that is loaded from a table passes this test: a table indexes a store only if its integers are all
     different.

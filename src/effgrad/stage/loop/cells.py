@@ -269,8 +269,8 @@ class Cells:
     def passed_on(self, found: list[tuple[str, "Cell", Value, Value]]) -> set[Buffer]:
         """The cells of names that each step rebinds, if the loop has more steps than cells.
 
-        By its last step another name that took over such an array has it alone. In the first steps that array may be
-        one from before the loop.
+        A name that takes over the array of such a name then has it alone, as the other name is rebound. In the first
+        steps it may be an array from before the loop.
         """
         if self.least <= len(found):
             return set()

@@ -1,5 +1,4 @@
-"""Derivatives taken inside a loop's body: `grad(f)(x)` becomes the adjoint of the region of `f`, in the loop's own
-region.
+"""Derivatives inside a loop's body: `grad(f)(x)` becomes the adjoint of the region of `f`, in the loop's own region.
 
 The body of `f` is captured on copies of the arguments, as a block from them to the result. The transformations of
 regions make the reverse or the tangent of that block, and its statements are inserted after it. A variable that `f`
@@ -36,8 +35,8 @@ from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, flat, 
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.tangents import along
 
-# A Jacobian by forward mode needs a tangent of every value for each element of the arguments. This is the most
-# elements.
+# A Jacobian by forward mode needs a tangent of every value for each element of the arguments. With more elements than
+# this it is not captured.
 MOST_DIRECTIONS = 32
 
 

@@ -101,8 +101,7 @@ class Reversal:
         return Region([*self.region.inputs, *seeds], outputs, block)
 
     def halves(self, wanted: Sequence[Buffer]) -> tuple[Region, Region] | None:
-        """The two sweeps as two regions. The first returns, besides its outputs, the buffers that the second begins
-        with.
+        """The two sweeps as two regions. Besides its outputs, the first returns the buffers that the second reads.
 
         The inputs of the second region are the inputs of the first, the cotangents of the smooth outputs, and those
         buffers. Both use the same stacks. None is returned if they cannot run apart, as the reverse sweep pushes on a
@@ -174,10 +173,9 @@ class Reversal:
             waiting = [s for s in waiting if s not in some]
 
     def must_save(self, s: Statement, buffer: Buffer, top: Statement | None) -> bool:
-        """Whether an adjoint that may run after the adjoint of `s` reads what `s` overwrites.
+        """Whether the adjoint of `s`, or an adjoint that may run after it, reads what `s` overwrites.
 
-        This is the adjoint of a statement before `s`, of `s` itself, or of any statement in the outermost loop around
-        `s`.
+        These are the adjoints of the statements before `s`, of `s` itself, and of all in the outermost loop around `s`.
         """
         here = self.numbered[s][0]
         first, last = self.numbered[top] if top is not None else (0, -1)
@@ -376,7 +374,7 @@ def _reads_result(e: Element) -> bool:
 
 
 def _starts_sum(before: Statement | None, s: Map) -> bool:
-    """Whether `s` adds to a buffer that the statement before it cleared, and that statement has already saved."""
+    """Whether `s` adds to an element that the statement before it set to a constant, and so has already saved."""
     if not isinstance(before, Map) or len(s.stores) != 1 or len(before.stores) != 1 or not s.stores[0].adds:
         return False
     start = before.stores[0]

@@ -1,7 +1,7 @@
 """`break`, `continue` and `return` in loops, rewritten as assignments to flags and tests of the flags.
 
-Each loop has its own flags, whose names no program can contain. `return` sets two names that its function has in
-common.
+Each loop has its own flags, whose names no program can contain. `return` sets two names that all loops of a function
+share.
 """
 
 import ast

@@ -101,8 +101,7 @@ def _shared(t: Store, s: Map, stored: dict[tuple[tuple[Affine, ...], Element], S
 
 
 def interchanged(block: Block, cache: int = IN_CACHE) -> Block:
-    """Interchange loops: a loop along the memory of large arrays moves inside the loops over the other axes of its
-    Maps.
+    """Interchange loops: a loop along the memory of large arrays moves inside the loops over their other axes.
 
     `for k: map i, j: c[i, j, k] = f(c[i, j, k - 1])` visits all of `c` in each step, one element of each cache line. As
     `for i, j: for k` it finds what it needs in the cache. No statement may read what another `i` or `j` has written.

@@ -1,5 +1,4 @@
-"""A captured loop as a primitive. Its derivatives are regions too, so every mode can differentiate it, nested in any
-order.
+"""A captured loop as a primitive. Its derivatives are regions too, so every mode has it, nested in any order.
 
 `run_region` returns all outputs in one vector of float64, in which each output has its own slice. Nothing is copied
 where a native program reads them. Integers and booleans are stored in the vector as their bits.

@@ -50,8 +50,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Stretches:
-    """The reverse of a loop whose number of steps is known only at its end: it keeps a state before each stretch of
-    steps.
+    """The reverse of a loop of unknown length: it keeps a state before each stretch of steps.
 
     The first `alike` stretches have `chunk` steps, the next `alike` have twice as many, and so on. A stretch is
     reversed in parts of `chunk` steps, which save what each step needs. After i stretches there have been at least
@@ -65,8 +64,7 @@ class Stretches:
 
 
 def stretches(state: int, record: int, room: int) -> Stretches:
-    """The stretches that fit in `room` bytes, which are for the records of the first steps and of a part, and for
-    states.
+    """The stretches that fit in `room` bytes: for the records of the first steps and of a part, and for states.
 
     >>> stretches(8, 8, 8_000)
     Stretches(chunk=125, alike=62)
@@ -75,8 +73,7 @@ def stretches(state: int, record: int, room: int) -> Stretches:
 
 
 def schedule(count: int, state: int, record: float, room: int) -> tuple[Schedule | None, int]:
-    """The schedule that reruns each step of a loop least while it keeps at most `room` bytes, and the bytes that it
-    keeps.
+    """The schedule with the fewest reruns of each step that keeps at most `room` bytes, and the bytes that it keeps.
 
     If none keeps so few, it is the schedule that keeps the fewest bytes; None if the record of all steps has the
     fewest.

@@ -150,8 +150,7 @@ class Statements:
         self.map(dims, [Store(buffer, tuple(point), cast(value, buffer.dtype))])
 
     def keep(self, lazy: Lazy, at: Value) -> None:
-        """Store a lazy value that several statements read, so that it is computed once; not if one of them chooses by
-        it.
+        """Store a lazy value that several statements read, so that it is computed once, unless one of them chooses.
 
         What a choice excludes must contribute nothing to derivatives, however singular, and this works only within one
         expression. `at` is the place where the program binds the value.
