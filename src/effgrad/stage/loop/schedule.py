@@ -78,8 +78,10 @@ def schedule(count: int, state: int, record: float, room: int) -> tuple[Schedule
     If none keeps so few, it is the schedule that keeps the fewest bytes; None if the record of all steps has the
     fewest.
 
-    Arguments:     count: the steps of the loop.     state: the bytes of what the loop carries.     record: the bytes
-    that the reverse of a step needs.
+    Arguments:
+        count: the steps of the loop.
+        state: the bytes of what the loop carries.
+        record: the bytes that the reverse of a step needs.
 
     >>> schedule(10_000, 8, 8.0, 2_000)
     (Schedule(levels=1, slots=99, chunk=100), 1600)
