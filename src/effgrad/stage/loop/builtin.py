@@ -1,4 +1,4 @@
-"""Python's own functions, and those of `math`, on symbolic values."""
+"""Rules for Python's builtin functions, and those of `math`, on symbolic values."""
 
 import functools
 import math
@@ -123,7 +123,7 @@ def _abs(c: Symbols, value: Value) -> Value:
 
 
 def _builtin_extreme(c: Symbols, plain: Value, args: Sequence[Value]) -> Value:
-    """The first of the largest or smallest items, as Python compares them: of equal ones it is one, not a mean."""
+    """The first of the largest or smallest items. Of equal items it is one, as in Python, and not their mean."""
     items = list(args) if len(args) > 1 else c.items(args[0])
     if not is_symbolic(*items):
         return plain(items)
@@ -198,7 +198,7 @@ def _math_rule(f: Any) -> Value:
     return rule(f)(functools.partial(_of_math, f))
 
 
-# Functions of numbers that NumPy has too.
+# The functions of `math` that NumPy has too.
 (
     _sin, _cos, _tan, _exp, _sqrt, _tanh, _sinh, _cosh, _floor, _ceil, _log1p, _expm1, _fabs, _hypot, _copysign, _log,
     _pow, _atan2, _asin, _acos, _atan,

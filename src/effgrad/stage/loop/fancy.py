@@ -1,4 +1,4 @@
-"""Arrays of integers as indices, and functions that are no maps: these are applied to whole arrays."""
+"""Arrays of integers as indices, and library functions that are not maps, which are applied to whole arrays."""
 
 import functools
 import inspect
@@ -32,15 +32,16 @@ from effgrad.vocabulary import Function, Params
 
 
 def is_fancy(key: Value) -> bool:
-    """Whether an index has arrays or lists of integers in it."""
+    """Whether an index contains arrays or lists of integers."""
     keys = key if isinstance(key, tuple) else (key,)
     return any(isinstance(k, list) or (isinstance(k, View | Lazy | np.ndarray) and len(k.shape) > 0) for k in keys)
 
 
 class Points:
-    """The elements `x[key]` of an array, whose key has arrays of integers, by their indices in the result.
+    """The elements `x[key]` of an array, for a key that contains arrays of integers, by their indices in the result.
 
-    The axes of the arrays' common shape stand where the arrays are, or first where these are apart.
+    The axes of the arrays' common shape stand where the arrays stand in the key, or first if the arrays are not
+    adjacent.
     """
 
     def __init__(self, c: Symbols, shape: Sequence[Extent], key: Value) -> None:
@@ -54,12 +55,12 @@ class Points:
         first = places[0] if together else 0
         extents = [extent for _, _, extent in self.slices.values()]
         self.shape = [*extents[:first], *self.common, *extents[first:]]
-        # The axes of the result that the arrays have.
+        # The axes of the result that come from the arrays.
         self.listed = range(first, first + len(self.common))
         self.tables = [(_table(keys[k]), shape[k]) for k, a in self.arrays.items() if a.shape]
 
     def at(self, point: Sequence[Value]) -> list[Affine]:
-        """The place in the array of an element of the result."""
+        """The indices into the array of an element of the result."""
         inner = [point[k] for k in self.listed]
         rest = iter([i for k, i in enumerate(point) if k not in self.listed])
         return [
@@ -69,7 +70,7 @@ class Points:
         ]  # fmt: skip
 
     def all_different(self) -> bool:
-        """Whether no element is there twice, as far as that is known now."""
+        """Whether no element of the array is selected twice, as far as this is known at capture."""
         known = [t % n for t, n in self.tables if t is not None and isinstance(n, int)]
         if len(known) < len(self.tables) or not all(isinstance(n, int) for n in self.common):
             return False
@@ -78,7 +79,7 @@ class Points:
 
 
 def _full(key: Value, rank: int) -> list[Value]:
-    """An index as one for each axis."""
+    """Expand an index so that it has one entry for each axis."""
     keys = list(key) if isinstance(key, tuple) else [key]
     if any(k is None for k in keys):
         raise NotCaptured("an array as an index beside None")
@@ -90,7 +91,7 @@ def _full(key: Value, rank: int) -> list[Value]:
 
 
 def _table(key: Value) -> np.ndarray | None:
-    """The integers of an index that are known now."""
+    """The integers of an index if they are known at capture, else None."""
     if isinstance(key, np.ndarray | list | tuple):
         return None if symbolic([key]) else np.asarray(key)
     if not isinstance(key, View) or key.buffer.data is None or any(b.terms for b in key.base):
@@ -107,7 +108,7 @@ def _table(key: Value) -> np.ndarray | None:
 
 
 def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
-    """Integers as indices counted from the beginning: known to lie inside, or checked by the program."""
+    """Return integers as indices counted from the beginning; the program checks them unless all are known."""
     keys = c.lazy(key)
     if keys.dtype.kind not in "iu":
         raise NotCaptured("an array as an index that is not of integers")
@@ -135,14 +136,14 @@ def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
 
 
 def gather(c: Symbols, value: View | Lazy, key: Value) -> Lazy:
-    """`value[key]` for arrays of integers: a copy."""
+    """`value[key]` for arrays of integers, which is a copy."""
     points = Points(c, value.shape, key)
     names = [fresh("e") for _ in points.shape]
     return c.made(names, points.shape, value.element(points.at([variable(n) for n in names])))
 
 
 def scatter(c: Symbols, view: View, key: Value, value: Value) -> None:
-    """`view[key] = value` for arrays of integers: where an element is there twice, the last value stays."""
+    """`view[key] = value` for arrays of integers. If an element is selected twice, the last value stays."""
     points = Points(c, view.shape, key)
     names = [fresh("e") for _ in points.shape]
     point, dims = [variable(n) for n in names], list(zip(names, points.shape, strict=True))
@@ -156,7 +157,7 @@ def scatter(c: Symbols, view: View, key: Value, value: Value) -> None:
     c.emit(together, [Store(view.buffer, view.at(points.at(point)), c.converted(kept.element(point), view.dtype))])
     steps, c.block = c.block, outer
     write: Statement
-    *settled, write = steps  # values that read the array, from before
+    *settled, write = steps  # lazy values that read the array's old elements
     for name, n in reversed([dims[k] for k in points.listed]):
         write = Repeat(name, affine(0), affine(n), 1, [write])
     c.block += [*settled, write]
@@ -193,11 +194,11 @@ def _ix(c: Symbols, *keys: Value) -> Value:
     return tuple(k[a] if isinstance(k, np.ndarray) else c.index(k, a) for k, a in zip(found, axes, strict=True))
 
 
-# Everything else
+# Functions that are not maps
 
 
 def applied(c: Symbols, f: Value, args: Sequence[Value], kwargs: Params, fresh: bool = False) -> Value:
-    """A call of a library's function on whole arrays of constant shapes, by NumPy; `fresh` ones are in new memory."""
+    """Call a library's function on whole arrays of constant shapes, by NumPy; `fresh` arguments need no copy."""
     name = getattr(f, "__name__", repr(f))
     if symbolic(list(kwargs.values())):
         raise NotCaptured(f"{name} with an array as a keyword argument")
@@ -220,7 +221,7 @@ def applied(c: Symbols, f: Value, args: Sequence[Value], kwargs: Params, fresh: 
 
 
 def _example(function: Function, samples: Sequence[Value], name: str) -> tuple[Value, bool]:
-    """The result for examples of the arguments, and whether it may share memory with one of them."""
+    """The result for example arguments, and whether it may share memory with one of them."""
     try:
         with np.errstate(all="ignore"):
             result = function(*samples)
@@ -238,7 +239,7 @@ def _stored(c: Symbols, value: Value, name: str) -> View:
 
 
 def _called(f: Function, places: Sequence[int], args: Sequence[Value], kwargs: Value, *values: Value) -> Value:
-    """A function with some arguments replaced, by its rule if one is traced."""
+    """Call a function with some arguments replaced; if one is traced, by the function's derivative rule."""
     filled = list(args)
     for place, value in zip(places, values, strict=True):
         filled[place] = value if np.ndim(value) else value[()]
@@ -248,7 +249,7 @@ def _called(f: Function, places: Sequence[int], args: Sequence[Value], kwargs: V
 
 
 def sample(shape: Value, dtype: Any) -> Value:
-    """Numbers of a shape, on which functions of matrices are defined: symmetric, positive, all different."""
+    """Example numbers of a shape, on which matrix functions are defined: symmetric, positive and distinct."""
     x: Value = 1.0 / (1.0 + np.arange(math.prod(shape)).reshape(shape))
     if len(shape) >= 2 and shape[-1] == shape[-2]:
         x = (x + np.swapaxes(x, -1, -2)) / 2 + np.diag(np.arange(shape[-1]) + shape[-1] * 1.0)

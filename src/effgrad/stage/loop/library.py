@@ -1,4 +1,4 @@
-"""NumPy's functions on symbolic values: those that are maps, reductions, products and views."""
+"""Rules for NumPy's functions on symbolic values: maps, reductions, products and views."""
 
 import functools
 import math
@@ -345,7 +345,7 @@ _METHODS: dict[str, Rule] = {
 
 
 def method(c: Symbols, value: View | Lazy, name: str, args: list[Value], kwargs: Params) -> Value:
-    """A call of a method of a symbolic array."""
+    """Call a method of a symbolic array."""
     if name in _METHODS:
         return _METHODS[name](c, value, *args, **kwargs)
     if name == "copy":
@@ -377,7 +377,7 @@ def _astype(c: Symbols, value: Value, dtype: DTypeLike) -> Lazy | Complex:
 
 
 def call_into(c: Symbols, f: Any, args: list[Value], kwargs: Params) -> View:
-    """A call of a library's function that writes its result to an array, `out`."""
+    """Call a library function that writes its result to the array `out`."""
     out = kwargs["out"]
     out = out[0] if isinstance(out, tuple) and not isinstance(out, Complex) and len(out) == 1 else out
     value = c.lazy(c.call(f, args, {k: v for k, v in kwargs.items() if k != "out"}))

@@ -1,7 +1,7 @@
-"""Complex numbers in a program that is being captured: two planes, so that regions and their derivatives are real.
+"""Complex numbers in a captured program, as pairs of real planes, so that regions and their derivatives are real.
 
-A complex array or number is a pair of real ones. Functions that move elements act on both planes, products are products
-of planes, and elementwise functions have formulas below, which are read as the user's functions are.
+Functions that move elements act on both planes, and products are products of planes. Elementwise functions have the
+formulas below, which are captured from their source as the user's functions are.
 """
 
 import ast
@@ -23,7 +23,7 @@ from effgrad.stage.loop.small_systems import MOST_UNKNOWNS, ComplexSolution
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import DType, Entry, Function, Params
 
-# Functions that move elements or add them up: they act on each plane.
+# Functions that move elements or add them up act on each plane.
 MOVING = {
     np.sum, np.mean, np.transpose, np.reshape, np.ravel, np.swapaxes, np.expand_dims, np.squeeze, np.flip, np.copy,
     np.broadcast_to, np.triu, np.tril, np.diag, np.trace, np.roll, np.cumsum, np.diff, np.moveaxis, np.repeat, np.tile,
@@ -38,14 +38,14 @@ BY_UFUNC: dict[Value, type[ast.operator]] = {
 
 
 def is_complex(value: Value) -> bool:
-    """Whether a value, symbolic or known now, is complex."""
+    """Whether a value, symbolic or not, is complex."""
     if isinstance(value, Complex | complex | np.complexfloating):
         return True
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
 def some(values: Value) -> bool:
-    """Whether containers have a complex value; a pair of planes is one value."""
+    """Whether a value is complex or contains a complex value; a pair of planes counts as one value."""
     if is_complex(values):
         return True
     if isinstance(values, tuple | list | dict):
@@ -59,7 +59,7 @@ def component(dtype: Any) -> DType:
 
 
 def as_planes(c: Symbols, value: Value) -> Complex:
-    """A number or an array as complex."""
+    """Return a number or an array as complex."""
     if isinstance(value, Complex):
         return value
     if isinstance(value, complex | np.complexfloating):
@@ -75,21 +75,21 @@ def as_planes(c: Symbols, value: Value) -> Complex:
 
 
 def _pair(c: Symbols, real: Value, imag: Value) -> Complex:
-    """A new array of two planes, in one shape and type: no plane is memory that another array has."""
+    """A new complex array of two planes of one shape and type, which shares no memory with another array."""
     shape = tuple(c.broadcast_shape([real.shape, imag.shape]))
     parts = [x if x.shape == shape else c.broadcast(x, shape) for x in map(c.lazy, (real, imag))]
     return _in_type(c, parts, common_type(parts))
 
 
 def _in_type(c: Symbols, parts: Sequence[Lazy], dtype: DType) -> Complex:
-    """Planes in a type."""
+    """Planes converted to a type."""
     return Complex(*[
         x if x.dtype == dtype else c.made(x.names, x.shape, cast(x.value, dtype), x.weak) for x in parts
     ])  # fmt: skip
 
 
 def filled(c: Symbols, shape: Sequence[Value], value: Value, dtype: Any = complex) -> Complex:
-    """A new array of one number."""
+    """A new complex array filled with one number."""
     views = [whole_view(c.buffer("new", shape, component(dtype)), shape) for _ in range(2)]
     for view, part in zip(views, as_planes(c, 0.0 if value is None else value), strict=True):
         c.assign(view, part)
@@ -98,7 +98,7 @@ def filled(c: Symbols, shape: Sequence[Value], value: Value, dtype: Any = comple
 
 
 def copied(c: Symbols, value: Value, dtype: Any = None) -> Complex:
-    """An array in memory of its own, or a number; of another type if one is given."""
+    """A copy of a complex array or number, converted if a type is given."""
     found = as_planes(c, value)
     if dtype is not None:
         found = _in_type(c, [c.lazy(p) for p in found], component(dtype))
@@ -109,7 +109,7 @@ def copied(c: Symbols, value: Value, dtype: Any = None) -> Complex:
 
 
 def binary(c: Symbols, op: ast.operator, a: Value, b: Value) -> Value:
-    """An operator on operands one of which is complex."""
+    """Apply an operator to operands at least one of which is complex."""
     if any(isinstance(x, Masked) for v in (a, b) for x in flat([v])):
         raise NotCaptured("complex elements that a mask selects")
     if isinstance(op, ast.MatMult):
@@ -145,7 +145,7 @@ def compared(c: Symbols, op: ast.cmpop, a: Value, b: Value) -> Value:
     return c.elementwise(primitive_of(np.logical_and if isinstance(op, ast.Eq) else np.logical_or), *parts)  # type: ignore[arg-type]
 
 
-# Formulas of planes, which are read as the user's functions are
+# Formulas of planes, captured from their source as the user's functions are
 
 
 Real = float | np.ndarray
@@ -237,7 +237,7 @@ TO_REAL: dict[Value, Function] = {
 
 
 def called(c: Symbols, f: Function, args: list[Value], kwargs: Params) -> Value:
-    """A call of a library's function with a complex argument."""
+    """Call a library's function with a complex argument."""
     if f in BY_UFUNC and len(args) == 2 and not kwargs:
         return binary(c, BY_UFUNC[f](), *args)
     if f in TO_COMPLEX and not kwargs:
@@ -261,7 +261,7 @@ def _full_like(first: Value, c: Symbols, value: Value) -> Complex:
 
 
 def joined(c: Symbols, f: Function, args: Sequence[Value], kwargs: Params) -> Complex:
-    """A function that puts arrays together: of those that are real, the second plane is zero."""
+    """Call a function that joins arrays on each plane; real arrays have a second plane of zeros."""
     skipped = 1 if f is np.where else 0
 
     def plane(value: Value, k: int) -> Value:
@@ -278,7 +278,7 @@ def joined(c: Symbols, f: Function, args: Sequence[Value], kwargs: Params) -> Co
 
 
 def product(c: Symbols, f: Any, args: Sequence[Value], kwargs: Params) -> Value:
-    """A function that is linear in each of its two arrays."""
+    """Call a function that is linear in each of its two arrays."""
     first = 1 if f is np.einsum else 0
     if f is np.einsum and len(args) == 2:
         return Complex(*[c.call(f, [args[0], p], kwargs) for p in as_planes(c, args[1])])
@@ -308,7 +308,7 @@ def _rows(a: Complex) -> int:
 
 
 def solution(c: Symbols, a: Complex, b: Complex) -> Complex:
-    """The solution of a complex linear system; few unknowns are those of a real one of twice as many."""
+    """The solution of a complex linear system; a small one is solved as a real system of twice the size."""
     n = _rows(a)
     if 2 * n > MOST_UNKNOWNS and len(a.real.shape) == 2:
         planes = [c.stacked(list(x)) for x in (a, b)]
@@ -333,7 +333,7 @@ def attribute(c: Symbols, value: Complex, name: str) -> Value:
 
 
 def method(c: Symbols, value: Complex, name: str, args: list[Value], kwargs: Params) -> Value:
-    """A call of a method of a complex array or number."""
+    """Call a method of a complex array or number."""
     if name in ("conj", "conjugate"):
         return called(c, np.conj, [value], {})
     if name in ("copy", "sum", "mean", "ravel", "flatten", "reshape", "transpose", "swapaxes", "squeeze", "item"):
@@ -349,7 +349,7 @@ def method(c: Symbols, value: Complex, name: str, args: list[Value], kwargs: Par
 
 
 class Transform:
-    """A Fourier transform of both planes, stacked; it says itself what its reverse is: the other one, scaled."""
+    """A Fourier transform of both planes, stacked. It defines its own adjoint: the inverse transform, scaled."""
 
     def __init__(self, inverse: bool, axis: int, scale: float = 1.0) -> None:
         self.inverse, self.axis, self.scale = inverse, axis, scale
@@ -383,7 +383,7 @@ def _transformed(inverse: bool, c: Symbols, a: Value, n: Entry = None, axis: int
 _fft = rule(np.fft.fft)(functools.partial(_transformed, False))
 _ifft = rule(np.fft.ifft)(functools.partial(_transformed, True))
 
-# Functions of complex arguments that are none of those.
+# The remaining functions of complex arguments.
 OTHERS: dict[Value, Function] = {
     complex: lambda c, value: as_planes(c, value), len: lambda c, value: as_planes(c, value).real.shape[0],
     np.linalg.solve: lambda c, a, b: solution(c, as_planes(c, a), as_planes(c, b)),
