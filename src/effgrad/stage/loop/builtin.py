@@ -116,7 +116,8 @@ def _callable(c: Symbols, value: Value) -> bool:
 @rule(abs)
 def _abs(c: Symbols, value: Value) -> Value:
     if isinstance(value, Affine):
-        if (c.ranges.lower(value) or -1) >= 0:
+        least = c.ranges.lower(value)
+        if least is not None and least >= 0:
             return value
         return c.affine_of(c.elementwise(primitive_of(np.absolute), value))  # type: ignore[arg-type]
     return c.elementwise(primitive_of(np.absolute), value) if is_symbolic(value) else abs(value)  # type: ignore[arg-type]

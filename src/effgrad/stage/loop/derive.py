@@ -9,8 +9,6 @@ result is a region, as is the tangent (`effgrad.stage.loop.tangents`), so they n
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from effgrad.stage.loop import pulled_calls
 from effgrad.stage.loop.activity import (
     apart,
@@ -26,7 +24,6 @@ from effgrad.stage.loop.activity import (
 from effgrad.stage.loop.affine import Affine, NotCaptured, fresh
 from effgrad.stage.loop.element import pull, replaced
 from effgrad.stage.loop.ir import (
-    INT,
     Apply,
     Block,
     Branch,
@@ -54,9 +51,6 @@ from effgrad.stage.loop.ir import (
 )
 from effgrad.stage.loop.schedule import Schedule, Stretches
 from effgrad.stage.loop.segments import counted, named_once, restored, segmented, segmented_while
-from effgrad.stage.staged_value import constant_primitive
-
-_MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
 
 
 class Reversal:

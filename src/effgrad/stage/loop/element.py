@@ -20,13 +20,11 @@ from effgrad.stage.loop.ir import (
     BOOL,
     FLOAT,
     INT,
-    Buffer,
     Element,
     application,
     constant,
     index,
     integer,
-    load,
     topological,
 )
 from effgrad.stage.nodes import GUARD, Node
@@ -375,8 +373,3 @@ def smooth_loads(root: Element) -> list[Element]:
 
 def _smooth_places(e: Element) -> Sequence[bool]:
     return [True] if e.op.kind == "cast" else [p is not None for p in e.op.partials]
-
-
-def cell(buffer: Buffer) -> Element:
-    """A load of the number in a buffer of no axes."""
-    return load(buffer, ())

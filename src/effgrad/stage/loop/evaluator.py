@@ -40,6 +40,10 @@ MODULES = builtin, fancy, library, concatenation, contractions, small_systems, p
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 
+# The conversions of an f-string's fields, by their number in the syntax tree.
+CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 114: repr, 115: str, 97: ascii}
+
+
 class Kind(NamedTuple):
     """The facts about a value that are known before it is computed."""
 
@@ -296,7 +300,14 @@ class Evaluator(Operators):
         return Function(frame, e, [self.expression(d, frame) for d in e.args.defaults])
 
     def _JoinedStr(self, e: ast.JoinedStr, frame: Frame) -> str:
-        return ""
+        return "".join(self.expression(part, frame) for part in e.values)
+
+    def _FormattedValue(self, e: ast.FormattedValue, frame: Frame) -> str:
+        value = self.expression(e.value, frame)
+        if not isinstance(value, str | int | float | complex | np.generic | None):
+            raise NotCaptured("the text of a value that the loop computes")
+        spec = "" if e.format_spec is None else self.expression(e.format_spec, frame)
+        return format(CONVERSIONS[e.conversion](value), spec)
 
     def _Call(self, e: ast.Call, frame: Frame) -> Value:
         f = self.expression(e.func, frame)

@@ -184,10 +184,20 @@ def _amin(c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> V
     return c.extreme(a, np.minimum, axis, keepdims)
 
 
-@rule(np.dot, np.matmul)
+@rule(np.dot)
 def _dot(c: Symbols, a: Value, b: Value) -> View | Lazy:
-    if not all(c.lazy(x).shape for x in (a, b)):
+    first, second = (len(c.lazy(x).shape) for x in (a, b))
+    if not first or not second:
         return c.elementwise(MULTIPLY, a, b)
+    if first > 1 and second > 2:
+        raise NotCaptured("np.dot with a stack of matrices on the right")
+    return c.matmul(a, b)
+
+
+@rule(np.matmul)
+def _matmul(c: Symbols, a: Value, b: Value) -> View | Lazy:
+    if not all(c.lazy(x).shape for x in (a, b)):
+        raise NotCaptured("a matrix product with a number, which NumPy rejects")
     return c.matmul(a, b)
 
 

@@ -36,11 +36,9 @@ from effgrad.stage.loop.ir import (
 )
 from effgrad.stage.loop.operands import Complex, Extent, Lazy, Value, View, read, same_extent, whole_view
 from effgrad.stage.loop.twins import Twins, arrays_in
-from effgrad.stage.staged_value import constant_primitive
 from effgrad.vocabulary import DType
 
 T = TypeVar("T")
-_EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
 # A lazy value of more operations than this is stored rather than computed at each use.
 LONGEST = 60
 # The key in `retyped` that says that no values are kept.
