@@ -1,16 +1,37 @@
 """`vmap` gives what a plain loop over the members gives, in every mode and order, and says what no batch can do."""
 
+import array
+import ctypes
 import dataclasses
+import struct
 import warnings
 
 import numpy as np
 import numpy_cases
 import pytest
 import scipy.interpolate as si
+import scipy.linalg
+import scipy.ndimage
+import scipy.optimize as so
+import scipy.spatial
 import scipy_cases
 
 import effgrad
-from effgrad import NotBatched, compile, grad, hessian, hvp, jacobian, jvp, linearize, taylor, vjp, vmap
+from effgrad import (
+    Detached,
+    NoRule,
+    NotBatched,
+    compile,
+    grad,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+    linearize,
+    taylor,
+    vjp,
+    vmap,
+)
 from effgrad.fast import REVERSE
 
 MEMBERS = np.random.default_rng(3).uniform(0.2, 0.8, (3, 3, 4))
@@ -427,3 +448,39 @@ def test_numbers_taken_out_of_arrays_are_of_each_member(f):
     np.testing.assert_allclose(vmap(f)(x), [f(row) for row in x], rtol=1e-14)
     np.testing.assert_allclose(vmap(grad(f))(x), [grad(f)(row) for row in x], rtol=1e-14)
     np.testing.assert_allclose(compile(vmap(f))(x), [f(row) for row in x], rtol=1e-14)
+
+
+COMPILED = {
+    "array": lambda x: array.array("d", [x[0]])[0],
+    "struct": lambda x: struct.unpack("d", struct.pack("d", x[0]))[0],
+    "ctypes": lambda x: ctypes.c_double(x[0]).value,
+    "a tree": lambda x: scipy.spatial.cKDTree(x[:, None]).query(np.zeros((1, 1)))[0],
+    "LAPACK": lambda x: scipy.linalg.lapack.dgesv(np.diag(x), np.ones(2))[2],
+    "a filter": lambda x: scipy.ndimage.generic_filter(x, np.sum, 3),
+    "a minimum": lambda x: so.fmin_tnc(lambda y: np.sum((y - x) ** 2), [0.0, 0.0], approx_grad=True, disp=0)[0],
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("count", [1, 2])
+def test_compiled_code_is_given_no_number_of_a_batch_under_a_derivative(name, count):
+    """Where all members agreed, compiled code was given their number, and the gradient was a silent zero."""
+    xs = np.tile([1.2, 0.7], (count, 1))
+
+    def total(xs):
+        return np.sum(vmap(COMPILED[name])(xs))
+
+    assert np.isfinite(total(xs))  # without a derivative the number is given
+    for refused in (grad(total), compile(grad(total)), lambda xs: jvp(total, (xs,), (xs,))):
+        with pytest.raises((NoRule, Detached)):
+            refused(xs)
+
+
+def test_an_error_in_a_batch_under_a_derivative_is_the_one_that_is_told():
+    """The buffers that compiled code was given were filled at the end from values of a derivative that had ended."""
+
+    def total(xs):
+        return np.sum(vmap(COMPILED["a minimum"])(xs))
+
+    with pytest.raises(NotBatched, match="members 0 and 1 differ"):
+        grad(total)(np.array([[1.2, 0.7], [1.3, 0.7]]))

@@ -30,13 +30,23 @@ class Batched(TracedArray):
 
     def inside(self, form: bool = False) -> Value:
         """Return an example of a member: the first, or zeros if there is none."""
-        return self.primal[0] if len(self.primal) else np.zeros(self.shape, self.dtype)[()]
+        members = traced.example(self.primal, form)
+        return members[0] if len(members) else np.zeros(self.shape, self.dtype)[()]
 
     def contiguous(self) -> bool:
         return bool(outline(self.primal)[:1].flags.c_contiguous)
 
     def agreed(self, what: str, instead: str = "np.where(condition, a, b) for a branch") -> Value:
         """Return the plain value that all members share, or raise an error if they differ."""
+        self._check_agreement(what, instead)
+        return traced.evaluated(lambda batch: batch[0], plain(self.primal)) if len(self.primal) else self.inside()
+
+    def agreed_below(self, what: str, instead: str) -> Value:
+        """Return the value that all members share, for code that takes plain ones: a derivative around it refuses."""
+        self._check_agreement(what, instead)
+        return self.primal[0] if len(self.primal) else self.inside()
+
+    def _check_agreement(self, what: str, instead: str) -> None:
         members = traced.example(self.primal)
         if len(members) and not np.array_equal(members, np.broadcast_to(members[0], members.shape), equal_nan=True):
             other = int(np.argmax([not np.array_equal(m, members[0]) for m in members]))
@@ -44,7 +54,6 @@ class Batched(TracedArray):
                 f"{what} depends on the batch: members 0 and {other} differ; write {instead}, or call the function "
                 "once for each member"
             )
-        return traced.evaluated(lambda batch: batch[0], plain(self.primal)) if len(members) else self.inside()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
         if method == "__call__" and not kwargs and ufunc not in traced.UFUNCS and _is_plain(inputs):
@@ -85,7 +94,10 @@ class Batched(TracedArray):
         return operator.index(self.agreed("an index or a count", instead))
 
     def __float__(self) -> float:
-        return float(self.agreed("float(x), or a function of plain numbers,", "a function of NumPy"))
+        return float(self.agreed_below("float(x), or a function of plain numbers,", "a function of NumPy"))
+
+    def __complex__(self) -> complex:
+        return complex(self.agreed_below("complex(x), or a function of plain numbers,", "a function of NumPy"))
 
     def __hash__(self) -> int:
         return hash(self.agreed("a key of a dictionary or an element of a set"))
@@ -96,7 +108,8 @@ class Batched(TracedArray):
     def __array__(self, dtype: DTypeLike = None, copy: Option = None) -> Value:
         what = "a plain array (an index of one, an index that is written to, or what compiled code is given)"
         instead = "np.take_along_axis for a[i], and np.where(np.arange(n) == i, v, a) for a[i] = v"
-        return np.array(self.agreed(what, instead), dtype)
+        value = self.agreed_below(what, instead)
+        return np.array(value.__array__() if isinstance(value, Tracer) else value, dtype)
 
     def beside(self, array: Value, index: Index) -> Value:
         """Return the array as a batch if the index makes a copy, else the array itself: its views may be written to."""

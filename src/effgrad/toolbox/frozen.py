@@ -29,8 +29,8 @@ WIDTH = 32
 
 
 def number(value: Value) -> Value:
-    """The number or array under all derivatives. In a staged program it is the example's value, which adds a guard."""
-    value = plain(value)
+    """Return the number or array under all derivatives. In a staged program it is the example's, which adds a guard."""
+    value = underived(value)
     return value.__array__()[()] if isinstance(value, Tracer) else value
 
 
