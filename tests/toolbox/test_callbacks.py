@@ -16,6 +16,7 @@ from effgrad import (
     differential,
     grad,
     hessian,
+    hvp,
     implicit,
     jacobian,
     jvp,
@@ -343,3 +344,33 @@ def test_steep_integrands_do_not_jump():
     assert grad(f)(1.0) == pytest.approx((f(1 + 1e-5) - f(1 - 1e-5)) / 2e-5, rel=1e-8)
     with pytest.raises(NoRule, match="jump"):
         grad(lambda a: si.quad(lambda t: 1.0 if t < a else 2.0, 0.0, 1.0)[0])(0.5)
+
+
+def test_a_right_hand_side_that_branches_on_time_keeps_its_branches():
+    """After a hundred evaluations one branch was compiled for all times, so a gradient was 3 times too large."""
+
+    def left(rates):
+        """The drug that is left: exp(-(rates[0] + rates[1]) / 2)."""
+
+        def slope(t, y):
+            rate = rates[0] if t < 0.5 else rates[1]
+            return -rate * y
+
+        return si.solve_ivp(slope, (0.0, 1.0), [1.0], max_step=0.02).y[0, -1]
+
+    rates = np.array([1.0, 2.0])
+    value = np.exp(-1.5)
+    np.testing.assert_allclose(compile(grad(left))(rates), [-value / 2] * 2, rtol=1e-7)
+    np.testing.assert_allclose(vmap(grad(left))(np.stack([rates, rates[::-1]])), np.full((2, 2), -value / 2), rtol=1e-7)
+    np.testing.assert_allclose(compile(lambda p: hvp(left, p, np.ones(2)))(rates), [value / 2] * 2, rtol=1e-7)
+
+
+@pytest.mark.parametrize("around", [compile, lambda f: lambda a: vmap(f)(np.array([a, a]))], ids=["compile", "vmap"])
+def test_a_branch_that_moves_is_refused_in_programs_too(around):
+    """The comparison was lost, so the jump seemed to stay where it is, and the derivative was a silent zero."""
+
+    def risen(a):
+        return si.solve_ivp(lambda t, y: [1.0 if t > a else -y[0]], (0, 1), [1.0], max_step=0.02).y[0, -1]
+
+    with pytest.raises(NoRule, match=r"jumps near t = 0\.5"):
+        around(grad(risen))(0.5)

@@ -6,9 +6,9 @@ import numpy as np
 
 from effgrad.arrays.value import CONSTANT, example
 from effgrad.stage.graph import Graph
-from effgrad.stage.nodes import INPUT, UNRULED, Node, fill
+from effgrad.stage.nodes import GUARD, INPUT, UNRULED, Node, fill
 from effgrad.stage.stage import Stage
-from effgrad.stage.staged_value import Staged, record
+from effgrad.stage.staged_value import Staged, record, settled
 from effgrad.vocabulary import Value
 
 
@@ -41,13 +41,18 @@ def body(step: Callable[..., Sequence[Value]], *groups: Sequence[Value]) -> tupl
 
 
 def replay(graph: Graph, leaves: Sequence[Value]) -> list[Value]:
-    """Perform the operations of a graph on other values, which derivatives and staged programs may be tracing."""
+    """Perform the operations of a graph on other values, which derivatives and staged programs may be tracing.
+
+    The guards of the graph become guards of a staged program.
+    """
     values: dict[Node, Value] = dict(zip(graph.inputs, leaves, strict=True))
     for node in graph:
         args = [values[a] if type(a) is Node else a for a in node.args]
         params = fill(node.params, [values[s] for s in node.slots])
         function = node.primitive.function
-        if function is float:
+        if node.primitive is GUARD:
+            settled(*args)
+        elif function is float:
             (values[node],) = args
         elif node.primitive.kind == UNRULED or isinstance(function, np.ufunc) or function in CONSTANT:
             values[node] = (node.primitive if node.primitive.kind == "elementwise" else function)(*args, **params)

@@ -23,7 +23,7 @@ from effgrad.effects.effect import frames
 from effgrad.errors import EffgradError, EscapedValue, StagingWarning, warn
 from effgrad.stage.closures import ClosedStage, replay
 from effgrad.stage.graph import Graph
-from effgrad.stage.nodes import GUARD, GuardFailed
+from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.paths import Path, Paths
 from effgrad.stage.python import executable
 from effgrad.stage.stage import Stage, is_dynamic
@@ -146,8 +146,7 @@ def _bytes(value: Value) -> bytes:
 class Program(NamedTuple):
     """One path of a function, as a program of the values that it closes over and of its arguments.
 
-    `graph` is the program without guards. `run` computes it for plain numbers, with guards if it is `guarded`. `places`
-    are the indices of the closure's values that it reads.
+    `run` computes it for plain numbers. `places` are the indices of the closure's values that it reads.
     """
 
     graph: Graph
@@ -259,9 +258,7 @@ class Captured:
         places = [self.closure.place(value) for value, _ in stage.lifted.values()]
         lifted = [inside.shadow for _, inside in stage.lifted.values()]
         graph = Graph([*lifted, *stage.inputs], stage.nodes, kept, structure)
-        guarded = bool(graph.guards)
-        unguarded = graph.with_nodes([node for node in graph if node.primitive is not GUARD], graph.outputs)
-        made = Program(unguarded, executable(graph), guarded, places)
+        made = Program(graph, executable(graph), bool(graph.guards), places)
         return Path(graph, made.outputs, time.perf_counter() - start)
 
 
