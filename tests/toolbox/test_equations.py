@@ -15,6 +15,7 @@ from effgrad import (
     compile,
     differential,
     grad,
+    hessian,
     jacobian,
     jvp,
     second_order,
@@ -587,3 +588,24 @@ def test_events_without_times(choice):
 
     with differential.definition(choice):
         assert grad(when)(0.9) == pytest.approx(-np.log(2) / 0.81, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda f, a: second_order(f, a)[2], lambda f, a: taylor(f, [a, 1.0], 2)[2], lambda f, a: grad(grad(f))(a),
+        lambda f, a: hessian(lambda x: f(x[0]), sparse=True)(np.array([a])).toarray(),
+    ],
+    ids=["second_order", "taylor", "grad of grad", "edges"],
+)  # fmt: skip
+def test_an_integrand_with_a_kink_has_a_first_derivative_alone(second):
+    """Modes that take two derivatives at once returned 0 for the second, which is 2 by the closed form."""
+
+    def distance(a):
+        """(a**2 + (1 - a)**2) / 2."""
+        return si.quad(lambda x: abs(x - a), 0.0, 1.0)[0]
+
+    assert grad(distance)(0.4) == pytest.approx(2 * 0.4 - 1, rel=1e-9)
+    assert taylor(distance, [0.4, 1.0], 1)[1] == pytest.approx(2 * 0.4 - 1, rel=1e-9)
+    with pytest.raises(NoRule, match="a second one for smooth ones; not near 0.4"):
+        second(distance, 0.4)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, depends
 from effgrad.errors import NoRule
+from effgrad.functions.scipy.tables import twice_differentiated
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, Node
 from effgrad.toolbox.frozen import number
@@ -41,8 +41,7 @@ class Point(NamedTuple):
 
 def refuse_moving_switches(slope: Slope, path: Trajectory, name: str) -> None:
     """Raise `NoRule` if the requested derivative has jumps, which the steps of a path do not account for."""
-    end = path.end
-    second = isinstance(end, Tracer) and (depends(end.primal) or getattr(end.owner, "order", 1) > 1)
+    second = twice_differentiated(path.end)
     steps = [(p, q) for p, q in itertools.pairwise(_points(path)) if p.t != q.t]
     longest = max([abs(stop.t - start.t) for start, stop in steps], default=0.0)
     size = max([_largest(stop.y - start.y) / abs(stop.t - start.t) for start, stop in steps], default=0.0)

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import scipy.integrate
 
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, depends, plain, plain_tree
+from effgrad.arrays.value import depends, plain, plain_tree
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import by_matrix, require, rules_of, traced_inside
+from effgrad.functions.scipy.tables import by_matrix, require, rules_of, traced_inside, twice_differentiated
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 _quad, _simpson = scipy.integrate.quad, scipy.integrate.cumulative_simpson
@@ -134,10 +134,7 @@ def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
 
 def _refuse_jump(term: Term, start: float, jumps: bool, kinked: bool) -> None:
     """Refuse an integrand that jumps near `start`; if it may have a kink there, refuse its second derivative."""
-    if not jumps and kinked:
-        at = term(start)
-        jumps = isinstance(at, Tracer) and depends(at.primal)
-    if jumps:
+    if jumps or (kinked and twice_differentiated(term(start))):
         raise NoRule(
             "scipy.integrate.quad has a derivative rule for integrands that neither jump nor have poles, and a "
             f"second one for smooth ones; not near {start:.4g}: write it as two integrals, to and from there"

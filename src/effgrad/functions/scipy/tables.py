@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.value import Tracer, depends, plain
 from effgrad.arrays.value import traced_inside as traced_inside
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
@@ -19,6 +19,11 @@ def require(holds: bool, name: str, what: str) -> None:
     """Refuse a call that the rule of a function does not cover; `what` says which calls it covers."""
     if not holds:
         raise NoRule(f"scipy.{name} has a derivative rule for {what}")
+
+
+def twice_differentiated(value: Value) -> bool:
+    """Whether a value has a second derivative: by nested derivatives, or by one that takes several at once."""
+    return isinstance(value, Tracer) and (depends(value.primal) or getattr(value.owner, "order", 1) > 1)
 
 
 def reals(name: str, *values: Value) -> None:
