@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import NotSmooth, grad, jvp, kinks
+from effgrad import NotSmooth, grad, jacobian, jvp, kinks, vmap
 
 BACKEND = "numpy"  # of the compiled runs
 
@@ -54,3 +54,21 @@ def test_raise_and_report(run, row):
 def test_an_unknown_choice_is_named():
     with pytest.raises(ValueError, match="middle"):
         kinks("middle")
+
+
+SQUARES = {
+    "abs": (lambda x: abs(x) ** 2, 2.0),
+    "norm": (lambda x: np.linalg.norm(np.stack([x, 2 * x])) ** 2, 10.0),
+    "huber": (lambda x: np.where(abs(x) < 1, 0.5 * abs(x) ** 2, abs(x) - 0.5), 1.0),
+    "no second derivative": (lambda x: np.maximum(x, 0.0), np.nan),
+}
+
+
+@pytest.mark.parametrize("name", SQUARES)
+def test_second_derivatives_at_kinks_around_a_batch(name):
+    """A rule did not see the derivative around the batch: the second derivative of abs(x)**2 was 0."""
+    f, expected = SQUARES[name]
+    x, slopes = np.zeros(2), vmap(grad(f))
+    np.testing.assert_array_equal(grad(lambda x: np.sum(slopes(x)))(x), [expected] * 2)
+    np.testing.assert_array_equal(np.diagonal(jacobian(slopes)(x)), [expected] * 2)
+    np.testing.assert_array_equal(jvp(slopes, (x,), (np.ones(2),))[1], [expected] * 2)

@@ -16,6 +16,7 @@ from collections import Counter
 import numpy as np
 
 from effgrad.arrays import counterparts, laurent
+from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.counterparts import own
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer, plain
@@ -108,7 +109,9 @@ bounded = elementwise(
 
 
 def differentiated(value: Value) -> bool:
-    """Return whether a value that a rule is given is itself being differentiated."""
+    """Return whether a value that a rule is given, or the batch that it stands for, is itself being differentiated."""
+    while type(value) is Batched:
+        value = value.primal
     return isinstance(value, Traced)
 
 
