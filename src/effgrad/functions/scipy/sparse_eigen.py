@@ -129,7 +129,15 @@ def _eigenproblem(options: dict[str, Value], solve: Function) -> tuple[Value, Va
     if M is not None:
         elements, *places = lifted(M if sparse.issparse(M) else as_sparse(M, solve.__name__)).entries()
         data, masses = np.concatenate([data, elements]), (places[0], places[1])
-    return data, Eigenproblem(rows, columns, A.shape[0], k, options, solve, masses)
+    return data, Eigenproblem(rows, columns, A.shape[0], k, _started(options, A.shape[0]), solve, masses)
+
+
+def _started(options: dict[str, Value], size: int) -> dict[str, Value]:
+    """The options with a start for ARPACK, which draws one otherwise: checkpoints run again to the same last digits."""
+    drawn = options.get("v0") is None and options.get("rng") is None and options.get("random_state") is None
+    if not drawn or options.get("solver", "arpack") != "arpack":
+        return options
+    return options | {"v0": np.random.default_rng(0).uniform(-1.0, 1.0, size)}
 
 
 def _eigs(*args: Value, **kwargs: Value) -> Value:
@@ -168,7 +176,8 @@ def _svds(A: Matrix, k: int = 6, *, return_singular_vectors: Value = True, **opt
         raise NoRule("scipy.sparse.linalg.svds has a derivative rule for sparse A, with or without both vectors")
     data, rows, columns = lifted(A).entries()
     reals("sparse.linalg.svds", data)
-    triplets = eigenpairs(np.concatenate([data, data]), problem=SingularProblem(rows, columns, A.shape, k, options))
+    problem = SingularProblem(rows, columns, A.shape, k, _started(options, min(A.shape)))
+    triplets = eigenpairs(np.concatenate([data, data]), problem=problem)
     m = A.shape[0]
     u, s, v = np.sqrt(2) * triplets[1 : m + 1], triplets[0], np.sqrt(2) * triplets[m + 1 :]
     return (u, s, np.transpose(v)) if return_singular_vectors else np.sort(s)
