@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import NotSmooth, grad, jacobian, jvp, kinks, vmap
+from effgrad import NotSmooth, compile, grad, hvp, jacobian, jvp, kinks, vmap
 
 BACKEND = "numpy"  # of the compiled runs
 
@@ -72,3 +72,25 @@ def test_second_derivatives_at_kinks_around_a_batch(name):
     np.testing.assert_array_equal(grad(lambda x: np.sum(slopes(x)))(x), [expected] * 2)
     np.testing.assert_array_equal(np.diagonal(jacobian(slopes)(x)), [expected] * 2)
     np.testing.assert_array_equal(jvp(slopes, (x,), (np.ones(2),))[1], [expected] * 2)
+    np.testing.assert_array_equal(vmap(grad(grad(f)))(x), [expected] * 2)
+    np.testing.assert_array_equal(compile(vmap(grad(grad(f))))(x), [expected] * 2)
+
+
+def test_a_member_at_a_singular_point_is_run_alone():
+    """The others are those of the batch; along any axis, and beside results without a derivative."""
+
+    def energy(x):
+        distances = np.sqrt((x[:, None] - x) ** 2)  # 0 on the diagonal
+        return np.sum(np.cos(distances))
+
+    def both(x, v):
+        return {"product": hvp(energy, x, v), "shared": 1.0, "sign": np.sign(x[0]), "undefined": x * np.nan}
+
+    xs = np.array([[0.3, 1.1, 2.3], [0.4, 0.4, 1.5]])
+    v = np.array([1.0, -0.5, 2.0])
+    axes = {"product": -1, "shared": None, "sign": 0, "undefined": 0}
+    found = vmap(both, in_axes=(1, None), out_axes=axes)(xs.T, v)
+    hessians = 2 * np.cos(xs[:, :, None] - xs[:, None])  # of cos(x - y): -cos on the diagonal, cos beside it
+    hessians -= np.sum(hessians, axis=2)[:, :, None] * np.eye(3)
+    np.testing.assert_allclose(found["product"].T, hessians @ v, rtol=1e-9)
+    assert found["shared"] == 1.0 and np.isnan(found["undefined"]).all()

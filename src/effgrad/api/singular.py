@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
@@ -114,8 +115,10 @@ def _note(inputs: list[Value], order: int) -> None:
     """Report the order of a derivative, plus those around it, to the limit around them, or mark a staged program."""
     for value in inputs:
         around = 0
-        while isinstance(value, Traced) and type(value) is not Beside:
-            value, around = value.primal, around + 1
+        while isinstance(value, Traced | Batched) and type(value) is not Beside:
+            if type(value) is Batched:
+                value.owner.differentiated = True
+            value, around = value.primal, around + isinstance(value, Traced)
         if type(value) is Beside:
             value.owner.order = max(value.owner.order, around + order)
             return

@@ -41,8 +41,9 @@ class Batch(Mode):
         self.count = count
 
     def enter(self) -> None:
-        # The functions whose rules are running.
+        # The functions whose rules are running, and whether the program takes derivatives.
         self.running: set[Value] = set()
+        self.differentiated = False
 
     def variable(self, primal: Value, shadow: Value = None) -> Batched:
         """Return an input of the program, given as an array whose first axis is that of the members."""

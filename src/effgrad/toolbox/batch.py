@@ -10,6 +10,7 @@ from effgrad import program
 from effgrad.api import vjp
 from effgrad.api.checks import is_number
 from effgrad.api.run import run_batched
+from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.namespace import given_back, taken
@@ -22,6 +23,8 @@ from effgrad.trees import DISCRETE, Structure, flatten
 from effgrad.vocabulary import Value
 
 P = ParamSpec("P")
+# At most this many members are run alone because their derivatives are NaN. Each takes as long as a large batch.
+MOST_ALONE = 100
 # An axis, None for an argument that all members share, or a container of these.
 Axes = Any
 
@@ -35,6 +38,8 @@ def vmap(
     The program of `f` is written for one member. It runs once, on values that have the shape of one member and stand
     for all members; each operation is carried out for the whole batch. Batches nest, and combine with derivatives and
     compiled programs in any order. For example, `vmap(grad(loss), in_axes=(None, 0))` computes a gradient per sample.
+    If a derivative of a member is NaN, `f` runs for it alone and finds the limit if there is one (for 100 members at
+    most).
 
     Arguments:
         f: a function of pytrees of numbers and arrays, in plain NumPy.
@@ -71,7 +76,7 @@ def vmap(
         leaves = [_checked(taken(ordinary(leaf))) for leaf in leaves]
         axes = _argument_axes(in_axes, args, kwargs)
 
-        def run(batch: Batch) -> tuple[list[Value], Structure]:
+        def run(batch: Batch) -> tuple[list[Value], Structure, list[int | None], bool]:
             inputs = [
                 leaf if axis is None else batch.variable(_axis_first(leaf, axis))
                 for leaf, axis in zip(leaves, axes, strict=True)
@@ -79,10 +84,21 @@ def vmap(
             given, named = tree.unflatten(inputs)
             outputs, output_tree = flatten(read(*given, **named))
             places = _prefix(out_axes, output_tree.unflatten([0.0] * len(outputs)), "out_axes")
-            return [_result(batch, o, axis) for o, axis in zip(outputs, places, strict=True)], output_tree
+            results = [_result(batch, o, axis) for o, axis in zip(outputs, places, strict=True)]
+            return results, output_tree, places, batch.differentiated
 
-        results, output_tree = run_batched(_count(leaves, axes, axis_size), run)
-        return output_tree.unflatten(results if handled(Smooth) else [given_back(r) for r in results])
+        results, output_tree, places, differentiated = run_batched(_count(leaves, axes, axis_size), run)
+        if handled(Smooth):
+            return output_tree.unflatten(results)
+
+        def alone(place: int) -> list[Value]:
+            rows = [leaf if axis is None else _rows(leaf, axis)[place] for leaf, axis in zip(leaves, axes, strict=True)]
+            given, named = tree.unflatten(rows)
+            return flatten(f(*given, **named))[0]
+
+        if differentiated and any(map(undefined, results)):
+            _complete(results, places, alone)
+        return output_tree.unflatten([given_back(r) for r in results])
 
     return batched
 
@@ -155,6 +171,24 @@ def _axis_first(leaf: Value, axis: int) -> Value:
     leaf = constant(leaf)
     moved = np.moveaxis(leaf, axis, 0)
     return moved if isinstance(moved, Tracer) else np.ascontiguousarray(moved)
+
+
+def _rows(array: Value, axis: int) -> Value:
+    return np.moveaxis(array, axis, 0)
+
+
+def _complete(results: list[Value], axes: Sequence[int | None], alone: Callable[[int], list[Value]]) -> None:
+    """Put the results of a member alone in place of NaN: a derivative has its limit there, which no batch computes."""
+    rows = {}
+    for k, axis in enumerate(axes):
+        if axis is not None and undefined(results[k]):
+            results[k] = results[k].copy()
+            rows[k] = _rows(results[k], axis)
+    broken = sorted({int(place) for row in rows.values() for place in np.nonzero(np.isnan(row))[0]})
+    for place in broken[:MOST_ALONE]:
+        found = alone(place)
+        for k, row in rows.items():
+            row[place] = np.where(np.isnan(row[place]), found[k], row[place])
 
 
 def _result(batch: Batch, output: Value, axis: int | None) -> Value:
