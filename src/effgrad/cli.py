@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
                          help="arguments, as 2.0 or [1.0, 2.0]; by default the function's own, or 1.0")  # fmt: skip
     explain.add_argument("--mode", choices=MODES, help="a mode (reverse; on a page, all that take the function)")
     explain.add_argument("--html", type=Path, metavar="DIRECTORY", help="receives a page, index.html, instead of text")
-    verify = commands.add_parser("verify", help="differentiate generated programs by every means, and compare")
+    verify = commands.add_parser("verify", help="differentiate generated programs by every methods, and compare")
     verify.set_defaults(command=run_verify)
     verify.add_argument("--programs", type=int, default=1000, metavar="N")
     verify.add_argument("--effects", type=int, metavar="N", help="compare N programs of effects and handlers instead")
@@ -170,7 +170,7 @@ def run_verify(options: argparse.Namespace) -> None:
         options.report.write_text(report.as_json() + "\n" if as_json else page)
     if report.failures:
         options.counterexample.write_text(f"{counterexample(report.failures[0])}\n")
-        who = "the means" if kind == "programs" else "the library and the papers"
+        who = "the methods" if kind == "programs" else "the library and the papers"
         raise UserError(f"{who} disagree on a program: see {options.counterexample}")
 
 
@@ -184,9 +184,10 @@ def _programs() -> Verification:
     writes a failure.
     """
     _extra("lark", "papers")  # the two modules import lark
-    means = importlib.import_module("effgrad.papers.verify.means")
+    methods = importlib.import_module("effgrad.papers.verify.methods")
     verification = importlib.import_module("effgrad.papers.verify.verification")
-    return "programs", verification.verify, lambda failure: verification.shrunk(failure, means.MEANS | means.PUBLIC)
+    every = methods.METHODS | methods.PUBLIC
+    return "programs", verification.verify, lambda failure: verification.shrunk(failure, every)
 
 
 def _effects() -> Verification:

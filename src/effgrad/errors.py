@@ -100,7 +100,7 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
     return f"{_public(named[-1].f_globals['__name__'])}.{name}", inside
 
 
-def library_asks() -> str | None:
+def library_requesting_number() -> str | None:
     """The public name of the library function whose compiled code asks a traced value for a plain number now.
 
     It is None unless the innermost frame outside effgrad belongs to SciPy, sklearn or statsmodels.
@@ -116,7 +116,7 @@ def require_function(name: str, *functions: object) -> None:
             raise TypeError(f"{name} takes a function; it was given {f!r}, a {type(f).__name__}")
 
 
-def asker() -> str | None:
+def outermost_library_function() -> str | None:
     """The public name of the outermost library function that the user's program called and that runs now.
 
     If no such function has a frame, it is the compiled function that effgrad called for the program, or None.
@@ -244,7 +244,7 @@ def forget() -> None:
     _said.last = None
 
 
-def said_at(line: str | None) -> EffgradError | None:
+def last_error_at(line: str | None) -> EffgradError | None:
     """A new copy of effgrad's last error if it was about this line of the user's program, else None."""
     if line is None or _said.last is None or _said.last[2] != line:
         return None

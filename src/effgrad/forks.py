@@ -17,7 +17,7 @@ _locks = LivingSet[Any]()
 _ours: list[Value] = []
 _of_others: list[Value] = []
 # The locks that the fork under way has acquired.
-_taken: list[Value] = []
+_held_by_fork: list[Value] = []
 
 
 def lock(waits: bool = False) -> Value:
@@ -49,19 +49,19 @@ def _before() -> None:
         for made in wanted:
             made.acquire()
         if len(wanted) == len(_ours) + len(_of_others):
-            _taken.extend(wanted)
+            _held_by_fork.extend(wanted)
             return
         for made in reversed(wanted):
             made.release()
 
 
 def _in_parent() -> None:
-    while _taken:
-        _taken.pop().release()
+    while _held_by_fork:
+        _held_by_fork.pop().release()
 
 
 def _in_child() -> None:
-    _taken.clear()
+    _held_by_fork.clear()
     for made in [*_locks, *_ours, *_of_others]:
         made._at_fork_reinit()
 

@@ -70,7 +70,7 @@ def _accumulated_call(read: Function, leaves: list[Value], tree: Structure, inne
     The leaves of `innermost` are the inputs of these operations. All other leaves are constants.
     """
     moving = [owned_by(leaf, innermost) for leaf in leaves]
-    fixed = [None if moves else locked(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
+    fixed = [None if moves else read_only(constant(leaf)) for leaf, moves in zip(leaves, moving, strict=True)]
     inputs = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
 
     def inner(*inputs: Value) -> Value:
@@ -90,7 +90,7 @@ def _accumulated_call(read: Function, leaves: list[Value], tree: Structure, inne
     return output_tree.unflatten([perform(Fused(call, partials[call.place]), *inputs) for call in calls])
 
 
-def locked(value: Value) -> Value:
+def read_only(value: Value) -> Value:
     """Return a constant argument, an array as a read-only view, because a write to it might not reach the caller."""
     if isinstance(value, np.ndarray) and not isinstance(value, Tracer):
         value = value.view()

@@ -19,15 +19,15 @@ def leaves(tree: Tree) -> Iterator[Value]:
         yield tree
 
 
-def mapped(change: Callable[[Tree], Tree], tree: Tree) -> Tree:
+def map_leaves(change: Callable[[Tree], Tree], tree: Tree) -> Tree:
     """Return nested lists, tuples and dictionaries with `change` applied to each leaf."""
     if type(tree) in (list, tuple):
-        return type(tree)([mapped(change, item) for item in tree])
+        return type(tree)([map_leaves(change, item) for item in tree])
     if type(tree) is dict:
-        return {key: mapped(change, item) for key, item in tree.items()}
+        return {key: map_leaves(change, item) for key, item in tree.items()}
     return change(tree)
 
 
-def copied(tree: Tree) -> Tree:
+def copy_arrays(tree: Tree) -> Tree:
     """Return nested lists, tuples and dictionaries with copies of their arrays."""
-    return mapped(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tree)
+    return map_leaves(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tree)

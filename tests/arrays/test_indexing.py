@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad.primitives.indices import basic, expanded, opened, permutation, reduced_axes
+from effgrad.primitives.indices import basic, one_entry_per_axis, permutation, reduced_axes, with_ellipsis
 
 X = np.arange(24.0).reshape(2, 3, 4)
 BASIC = [
@@ -16,17 +16,17 @@ ADVANCED = [True, np.array([0, 1]), [1, 0], (slice(None), [2]), (0, np.array([Tr
 @pytest.mark.parametrize("index", BASIC, ids=repr)
 def test_a_basic_index_is_the_same_with_an_entry_for_every_axis(index):
     assert basic(index)
-    entries = tuple(expanded(index, X.ndim))
+    entries = tuple(one_entry_per_axis(index, X.ndim))
     assert Ellipsis not in entries
     np.testing.assert_array_equal(X[entries], X[index])
-    np.testing.assert_array_equal(X[opened(index)], X[index])
-    assert type(X[opened(index)]) is np.ndarray
+    np.testing.assert_array_equal(X[with_ellipsis(index)], X[index])
+    assert type(X[with_ellipsis(index)]) is np.ndarray
 
 
 @pytest.mark.parametrize("index", ADVANCED, ids=repr)
 def test_other_indices_are_told(index):
     assert not basic(index)
-    assert expanded(index, X.ndim) is None
+    assert one_entry_per_axis(index, X.ndim) is None
 
 
 @pytest.mark.parametrize("axes", [None, (0, 1, 2), (2, 0, 1), (-1, 0, 1), (0, -1, -2)])

@@ -13,7 +13,7 @@ from effgrad import grad
 from effgrad.papers import IllFormed, IllTyped, Stuck, TooManySteps
 from effgrad.papers.lam import delta as d
 from effgrad.papers.lam import evaluate, parse, parse_type, translations, typeof
-from effgrad.papers.lam.folding import folded
+from effgrad.papers.lam.folding import encode_deltas
 from effgrad.papers.lam.nesting import as_source
 from effgrad.papers.lam.primitives import CONSTANTS, Left, Right
 from effgrad.papers.lam.terms import DELTA, Do, Lam, Literal, Monad, Op, Pair, Product, Pure, R, Real, Snd, Var, apply
@@ -401,7 +401,7 @@ def test_a_folded_delta_term_means_what_figure_11_says(delta, factor, before):
     run = Snd(apply("runDelta", Literal(10), result))
     term = Lam("um", apply("eval", Real(factor), run, Var("um")))
     expected = figure_11(factor, evaluate(run), before)
-    assert evaluate(folded(term), before, reals=int) == evaluate(term, before, reals=int) == expected
+    assert evaluate(encode_deltas(term), before, reals=int) == evaluate(term, before, reals=int) == expected
 
 
 @pytest.mark.parametrize("text", PROGRAMS)

@@ -13,8 +13,8 @@ from effgrad.papers.lam.terms import DELTA, Arrow, Inl, Inr, Lam, Monad, Op, Pol
 from effgrad.papers.lam.translations import DELTA as DELTAS
 from effgrad.papers.lam.translations import TANGENT, monadic, translate, vectors
 from effgrad.papers.lam.types import dual, mapped, reverse_dual
-from effgrad.papers.verify import means, python
-from effgrad.papers.verify.means import MEANS, PUBLIC, Case, Skip, nested
+from effgrad.papers.verify import methods, python
+from effgrad.papers.verify.methods import METHODS, PUBLIC, Case, Skip, nested
 from effgrad.papers.verify.programs import program, smaller
 from effgrad.papers.verify.verification import Failure, Report, case_of, examine, shrunk, verify
 
@@ -23,7 +23,7 @@ def test_all_means_agree():
     report = verify(150, seed=1)
     assert [str(f) for f in report.failures] == []
     assert report.programs == 150 and report.exact + report.skipped >= 70
-    assert set(report.compared) == {*MEANS, *PUBLIC}
+    assert set(report.compared) == {*METHODS, *PUBLIC}
     assert min(report.compared.values()) > 60
 
 
@@ -81,7 +81,7 @@ def test_the_python_of_a_program_means_the_same(seed):
 
 def broken(change):
     """A gradient by figure 10 of which `change` makes another."""
-    _, find = MEANS["lam reverse, figure 10"]
+    _, find = METHODS["lam reverse, figure 10"]
     return {"broken": ("gradient", lambda case: change(case, find(case)))}
 
 
@@ -142,9 +142,9 @@ def test_shrinking_keeps_the_type_and_what_is_needed():
 
 def test_the_symbolic_derivative_and_its_bounds():
     made = parse("\\(x, y). let z = x * y in z * z + x")
-    exact = means.expected(Case(made, [Fraction(2), Fraction(3)], [Fraction(1), Fraction(-1)], True))
+    exact = methods.expected(Case(made, [Fraction(2), Fraction(3)], [Fraction(1), Fraction(-1)], True))
     assert exact.results == {"value": [38], "gradient": [37, 24], "slope": [13], "curvature": [2 * 9 + 2 * 4 - 48]}
-    rounded = means.expected(Case(made, [0.1, 0.3], [1.0, 0.0], False))
+    rounded = methods.expected(Case(made, [0.1, 0.3], [1.0, 0.0], False))
     assert not rounded.wrong("gradient", [2 * 0.1 * 0.09 + 1, 2 * 0.01 * 0.3])
     assert rounded.wrong("gradient", [2 * 0.1 * 0.09 + 1 + 1e-9, 2 * 0.01 * 0.3])
 
@@ -154,7 +154,7 @@ def test_running_error_analysis_bounds_the_error(x, y):
     def f(a, b, c):
         return (a * b - b / (a * a + c)) * (a - b) + a * b
 
-    rounded = f(means.Rounded(x, 0.0), means.Rounded(y, 0.0), means.Rounded(1.0, 0.0))
+    rounded = f(methods.Rounded(x, 0.0), methods.Rounded(y, 0.0), methods.Rounded(1.0, 0.0))
     exact = f(Fraction(x), Fraction(y), Fraction(1))
     assert abs(Fraction(rounded.value) - exact) <= 2 * Fraction(rounded.error)  # the bound itself is rounded
 
@@ -162,15 +162,15 @@ def test_running_error_analysis_bounds_the_error(x, y):
 def test_a_branch_that_rounding_decides_is_skipped():
     made = parse("\\x. if x * 0.1 + x * 0.2 < x * 0.3 then x else 2.0 * x")
     with pytest.raises(Skip):
-        means.expected(Case(made, [1.0], [1.0], False))
-    assert means.expected(Case(made, [Fraction(1)], [Fraction(1)], True)).results["gradient"] == [2]
+        methods.expected(Case(made, [1.0], [1.0], False))
+    assert methods.expected(Case(made, [Fraction(1)], [Fraction(1)], True)).results["gradient"] == [2]
 
 
 def test_means_that_lose_sharing_may_take_too_many_steps():
     lets = "".join(f"let x{i} = x{i - 1} + x{i - 1} in " for i in range(1, 30))
     made = parse(rf"\x0. {lets} x29")
     case = Case(made, [1.0], [1.0], False)
-    found = {name: result for name, _, result in means.outcomes(case, MEANS | PUBLIC)}
+    found = {name: result for name, _, result in methods.outcomes(case, METHODS | PUBLIC)}
     unfinished = [name for name, result in found.items() if result is None]
     assert unfinished == ["lam reverse, figure 8", "EFF continuation reverse", "Python trees"]
     assert found["lam reverse, figure 10"] == found["Python continuation"] == [2.0**29]
@@ -202,10 +202,10 @@ def test_verify_prints_and_writes_its_report(capsys, tmp_path):
 
 
 def test_verify_writes_a_counterexample(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(MEANS, "lam", ("value", lambda case: [2 * x for x in MEANS["Python"][1](case)]))
+    monkeypatch.setitem(METHODS, "lam", ("value", lambda case: [2 * x for x in METHODS["Python"][1](case)]))
     file = tmp_path / "found.txt"
     assert cli.main(["verify", "--programs", "10", "--counterexample", str(file)]) == 2
-    assert f"the means disagree on a program: see {file}" in capsys.readouterr().err
+    assert f"the methods disagree on a program: see {file}" in capsys.readouterr().err
     assert file.read_text().startswith("lam does not agree with the symbolic derivative")
 
 

@@ -8,7 +8,7 @@ import effgrad
 from effgrad.stage import stage
 from effgrad.stage.native import program
 from effgrad.stage.native.fusion import LARGE_ARRAY
-from effgrad.stage.native.lanes import FEWEST_ROWS, apart
+from effgrad.stage.native.lanes import FEWEST_ROWS, split_lanes
 from effgrad.stage.native.steps import Fused
 
 ROWS = FEWEST_ROWS + 1
@@ -101,7 +101,7 @@ def test_what_computes_with_each_element_alone_stays_in_one_piece():
 
 def test_few_rows_stay_in_one_piece():
     graph = optimised(stage(unit)(RANDOM.normal(size=(3, 3))))
-    assert apart(graph) is graph
+    assert split_lanes(graph) is graph
 
 
 @pytest.mark.parametrize("place", [-8, 7])

@@ -151,7 +151,7 @@ MUTANTS = {
     "results are used where they have changed": (derivatives_are_wrong, derive, "_meets", lambda *_: False),
     "each sum begins before": (derivatives_are_wrong, derive, "_starts_sum", lambda *_: True),
     "no state is kept": (derivatives_are_wrong, Reversal, "state", lambda *_: []),
-    "all state is rewritten": (derivatives_are_wrong, derive, "rewritten", lambda body: activity.loop_writes(
+    "all state is rewritten": (derivatives_are_wrong, derive, "overwritten_first", lambda body: activity.loop_writes(
         derive.Branch(None, body, []))),
     "lazy values are not watched": (derivatives_are_wrong, Statements, "before_write", lambda *_: None),
     "lazy values enter blocks": (derivatives_are_wrong, Statements, "settle_all", lambda *_: None),
@@ -172,14 +172,14 @@ MUTANTS = {
         affine(default) if k is None else self.as_index(k) - 1)),
     "cotangents of both levels are in one stack": (
         second_derivatives_are_wrong, Reversal, "_cotangent_stack", lambda self, stack: self.saves),
-    "all places are apart": (machine_code_is_wrong, nests, "apart", lambda *_: True),
-    "all sums are in order": (machine_code_is_wrong, lowering, "legal", lambda m, ranges: [m]),
+    "all places are apart": (machine_code_is_wrong, nests, "never_overlap", lambda *_: True),
+    "all sums are in order": (machine_code_is_wrong, lowering, "without_conflicts", lambda m, ranges: [m]),
     "copies are arrays of their own": (code_around_is_wrong, Statements, "same", lambda *_: None),
     "no array has another name": (code_around_is_wrong, Evaluator, "is_shared", lambda *_: False),
     "aliases are not seen": (code_around_is_wrong, Cells, "check_aliases", lambda *_: None),
     "a branch leaves no name as it is": (code_around_is_wrong, Branches, "note_either", lambda *_: None),
     "two masks are one": (code_around_is_wrong, masks, "is_same", lambda *_: True),
-    "what a mask selects is a view": (code_around_is_wrong, masks, "taken", lambda c, value, key: Masked(
+    "what a mask selects is a view": (code_around_is_wrong, masks, "select", lambda c, value, key: Masked(
         value, c.lazy(key))),
     "items of lists have no names": (code_around_is_wrong, lists, "value_has_name", lambda *_: False),
     "either of two arrays is a third": (

@@ -9,7 +9,7 @@ from effgrad.stage.loop.affine import NotCaptured, Ranges, affine, variable
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.element import MULTIPLY, element
 from effgrad.stage.loop.execute import Execution, execute
-from effgrad.stage.loop.ir import Buffer, Map, Region, Repeat, Store, constant, load, whole
+from effgrad.stage.loop.ir import Buffer, Map, Region, Repeat, Store, all_points, constant, load
 from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.tangents import tangent
 
@@ -25,7 +25,7 @@ def along_gradient(back):
     directions = [Buffer(f"direction{k}", b.shape) for k, b in enumerate(back.outputs)]
     block = [Map((), [Store(total, (), constant(0.0))]), *back.block]
     for d, b in zip(directions, back.outputs, strict=True):
-        dims, place = whole(b)
+        dims, place = all_points(b)
         block.append(Map(dims, [Store(total, (), element(MULTIPLY, load(d, place), load(b, place)), True)]))
     return Region([*back.inputs, *directions], [total], block)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from effgrad.arrays.layout import dtype_of
-from effgrad.arrays.namespace import taken
-from effgrad.arrays.value import Tracer, constant, example, ordinary, plain
+from effgrad.arrays.namespace import wrap
+from effgrad.arrays.value import Tracer, constant, example, plain, to_operand
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.complexes import is_complex
 from effgrad.vocabulary import Function, Tree, Value
@@ -20,7 +20,7 @@ def as_input(leaf: Value) -> Value:
     """Return a leaf as an input of the program; a plain array is copied, so that later writes do not change it."""
     if type(leaf) is float:
         return leaf
-    leaf = ordinary(leaf)
+    leaf = to_operand(leaf)
     value = plain(leaf)
     if not is_floating(value):
         raise NotDifferentiable(_not_floating(value))
@@ -74,9 +74,9 @@ def check_scalar(output: Tree, kind: str = "f") -> None:
 def check_holomorphic(derivatives: list[Value], turned: list[Value]) -> None:
     """Check that the derivative along i is i times that along 1 (Cauchy-Riemann)."""
     for one, i in zip(derivatives, turned, strict=True):
-        if not is_complex(taken(one)):
+        if not is_complex(wrap(one)):
             raise NotDifferentiable("a holomorphic function has complex inputs: pass x.astype(complex)")
-        a, b = example(taken(one)) * 1j, example(taken(i))
+        a, b = example(wrap(one)) * 1j, example(wrap(i))
         eps = np.finfo(np.result_type(a)).eps
         if not np.allclose(a, b, rtol=eps**0.5, atol=eps**0.5, equal_nan=True):
             raise NotDifferentiable("the function is not holomorphic here: its derivatives along 1 and i do not agree")

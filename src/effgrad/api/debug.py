@@ -16,7 +16,7 @@ from effgrad.api.run import run
 from effgrad.api.tracebacks import boundary, of_function
 from effgrad.api.trails import Change, first_difference, followed
 from effgrad.arrays.library_array import LibraryArray
-from effgrad.arrays.namespace import taken
+from effgrad.arrays.namespace import wrap
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer, plain, plain_tree, released
 from effgrad.errors import EffgradError, NotFinite, running_frames
@@ -275,7 +275,7 @@ def _evaluated(mode: Evaluate, f: Function, args: Sequence[Value], kwargs: Param
     """Run `f` under a mode of evaluation and return its result."""
     f = read(f)
     leaves, tree = flatten(args)
-    moving = [place for place, leaf in enumerate(leaves) if is_floating(taken(leaf))]
+    moving = [place for place, leaf in enumerate(leaves) if is_floating(wrap(leaf))]
 
     def program(inputs: list[Value]) -> Tree:
         given = list(leaves)

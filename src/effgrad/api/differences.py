@@ -6,7 +6,7 @@ from effgrad.api.debug import debug_values
 from effgrad.api.gradient import grad
 from effgrad.api.tracebacks import of_function
 from effgrad.arrays.library_array import of_another_library
-from effgrad.arrays.value import ordinary
+from effgrad.arrays.value import to_operand
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.primitives.blocks import basis_vectors
 from effgrad.vocabulary import Function, Value
@@ -36,7 +36,7 @@ def check_grad(f: Function, x: Value, *args: Value, step: float = 1e-5, toleranc
     """
     if of_another_library(x):
         raise NotDifferentiable("check_grad takes differences of NumPy arrays: give it the function at one of those")
-    x = ordinary(x)
+    x = to_operand(x)
     if np.asarray(x).dtype.kind not in "fiu":
         raise NotDifferentiable(f"check_grad takes differences in a real number or array, not {type(x).__name__}")
     x = np.asarray(x, float)

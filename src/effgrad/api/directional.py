@@ -12,8 +12,8 @@ from effgrad.api.run import read_outputs, run
 from effgrad.api.singular import completed, value_of
 from effgrad.api.tracebacks import of_function
 from effgrad.arrays.layout import ndim_of, shape_of
-from effgrad.arrays.namespace import taken
-from effgrad.arrays.value import Tracer, ordinary, plain
+from effgrad.arrays.namespace import wrap
+from effgrad.arrays.value import Tracer, plain, to_operand
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import FastForward, FastSecondOrder
 from effgrad.modes.higher_order import Function, function
@@ -50,7 +50,8 @@ def jvp(f: Callable[..., object], primals: Sequence[Value], tangents: Sequence[V
     f = read(f)
     leaves, tree = flatten_inputs(tuple(primals))
     inputs = []
-    for leaf, direction in zip(map(ordinary, leaves), map(ordinary, tree.flatten_up_to(tuple(tangents))), strict=True):
+    directions = tree.flatten_up_to(tuple(tangents))
+    for leaf, direction in zip(map(to_operand, leaves), map(to_operand, directions), strict=True):
         leaf = _number("a primal", leaf)
         _check_shape("a tangent", _number("a tangent", direction), "primal", leaf)
         if is_complex(direction) and not is_complex(leaf):
@@ -177,7 +178,7 @@ def _along_at(mode: Mode, f: Callable[..., object], x: Value, make: Value, *rest
     (*leaves,), tree = flatten_inputs((x,))
     moved = [
         [
-            beside(_number("a direction", taken(part)), plain(_number("an input", leaf)))
+            beside(_number("a direction", wrap(part)), plain(_number("an input", leaf)))
             for part, leaf in zip(tree.flatten_up_to((u,)), leaves, strict=True)
         ]
         for u in directions

@@ -12,7 +12,7 @@ from effgrad.api.singular import completed, undefined, value_of
 from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
-from effgrad.arrays.namespace import given_back, taken
+from effgrad.arrays.namespace import unwrap, wrap
 from effgrad.arrays.value import Smooth, Tracer, constant
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
@@ -116,7 +116,7 @@ def value_and_grad(
                     raise NotDifferentiable("with has_aux=True, f has to return a pair: (output, auxiliary)")
                 output, extra = output
                 aux.append(extra)
-            output = taken(output)
+            output = wrap(output)
             check_scalar(output, "c" if holomorphic else "f")
             return output
 
@@ -133,7 +133,7 @@ def value_and_grad(
         if inside or any(map(undefined, pulled)):
             again: Any = value_and_grad(program, argnums, has_aux, mode, holomorphic, memory)
             slopes = completed(slopes, lambda *x: again(*rebuild(x), **kwargs)[1], chosen, lambda: value)
-        value = value if inside else given_back(value)
+        value = value if inside else unwrap(value)
         return ((value, release(aux[0])) if has_aux else value), slopes
 
     return value_and_gradient

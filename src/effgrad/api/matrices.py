@@ -24,7 +24,7 @@ from effgrad.api.singular import completed
 from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray, of_another_library
-from effgrad.arrays.namespace import given_back, taken
+from effgrad.arrays.namespace import unwrap, wrap
 from effgrad.arrays.value import Smooth, Tracer, plain
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
@@ -202,7 +202,7 @@ def _block(rows: Value, value: Value, leaf: Value) -> Value:
     dtype = np.result_type(plain(value) if len(rows) else leaf)
     columns, shape = np.moveaxis(rows, 0, -1), np.shape(value) + np.shape(leaf)
     if type(columns) is LibraryArray:  # the program uses arrays of another library from its closure
-        return given_back(np.reshape(columns, shape))
+        return unwrap(np.reshape(columns, shape))
     return np.array(columns, dtype, order="C").reshape(shape)
 
 
@@ -222,7 +222,7 @@ def _row(pullback: Value, tree: Structure, seed: list[Value], complex_output: bo
     row = flatten(pullback(tree.unflatten(seed)))[0]
     if complex_output:
         turned = flatten(pullback(tree.unflatten([s * 1j for s in seed])))[0]
-        row = [taken(a) - 1j * taken(b) for a, b in zip(row, turned, strict=True)]
+        row = [wrap(a) - 1j * wrap(b) for a, b in zip(row, turned, strict=True)]
     return row
 
 
@@ -290,7 +290,7 @@ def hessian(
 
         def hessian_at(x: Value, sparse: bool = False) -> Value:
             return _hessian_of(
-                _push_edges(lambda value: program(*rebuild([value]), **kwargs), x), plain(taken(x)), sparse
+                _push_edges(lambda value: program(*rebuild([value]), **kwargs), x), plain(wrap(x)), sparse
             )
 
         matrix = hessian_at(x, sparse)
@@ -307,7 +307,7 @@ def _push_edges(f: Callable[[Value], Value], x: Value) -> Value:
     """Return the Hessian of `f` as a matrix, or None where it is zero."""
 
     def program(inputs: list[Value]) -> Value:
-        output = taken(f(*inputs))
+        output = wrap(f(*inputs))
         check_scalar(output)
         return output
 
@@ -324,10 +324,10 @@ def _hessian_of(block: Value, value: Value, sparse: bool) -> Value:
         if sparse:
             raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
         block = np.reshape(block, shape + shape)
-        return block if handled(Smooth) else given_back(block)
+        return block if handled(Smooth) else unwrap(block)
     if sparse:
         return scipy.sparse.csr_array((size, size)) if block is None else scipy.sparse.csr_array(block)
     if type(value) is LibraryArray:  # the function is linear, so the Hessian is zero
-        return given_back(like(None, np.multiply.outer(value, value)))
+        return unwrap(like(None, np.multiply.outer(value, value)))
     dense = np.zeros((size, size)) if block is None else scipy.sparse.csr_array(block).toarray()
     return like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])

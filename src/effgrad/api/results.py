@@ -10,7 +10,7 @@ import numpy as np
 from effgrad.api.checks import as_input
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
-from effgrad.arrays.namespace import given_back, taken
+from effgrad.arrays.namespace import unwrap, wrap
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends, evaluated, plain, released
 from effgrad.effects import handled
@@ -31,19 +31,19 @@ def flatten_inputs(primals: tuple[Value, ...]) -> tuple[list[Value], Structure]:
 def flattened(value: Value) -> tuple[list[Value], Structure]:
     """Return the leaves of a pytree in the form that programs and rules take, and its structure."""
     leaves, tree = flatten(value)
-    return leaves if tree.flat else [taken(leaf) for leaf in leaves], tree
+    return leaves if tree.flat else [wrap(leaf) for leaf in leaves], tree
 
 
 def outside(tree: Structure, leaves: Sequence[Value]) -> Value:
     """Return a pytree of results. Outside all derivatives, wrapped arrays of other libraries are unwrapped."""
-    return tree.unflatten(leaves if handled(Smooth) else [given_back(leaf) for leaf in leaves])
+    return tree.unflatten(leaves if handled(Smooth) else [unwrap(leaf) for leaf in leaves])
 
 
 def beside(direction: Value, value: Value) -> Value:
     """Return a tangent or cotangent in the library and the precision of its value."""
     if type(direction) is float and type(value) is float:
         return direction
-    inner, given = plain(value), taken(direction)
+    inner, given = plain(value), wrap(direction)
     if type(inner) is LibraryArray:
         return inner.owner.beside(given, inner)
     # For a complex direction of a real value the caller raises an error.
@@ -99,5 +99,5 @@ def joined(parts: list[Value], axis: int, shape: Shape, leaf: Value) -> Value:
     """Stack the derivatives for single elements to an array of a shape; without any it has the dtype of the leaf."""
     if not shape:
         return parts[0]
-    stacked = np.stack([taken(part) for part in parts], axis) if parts else like(None, leaf)
+    stacked = np.stack([wrap(part) for part in parts], axis) if parts else like(None, leaf)
     return np.reshape(stacked, shape)

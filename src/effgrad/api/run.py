@@ -6,11 +6,11 @@ from typing import NamedTuple, TypeVar
 from effgrad.api.checks import as_input, check_outputs
 from effgrad.api.results import flattened
 from effgrad.arrays.value import released
-from effgrad.effects.confined import confined
+from effgrad.effects.confined import run_confined
 from effgrad.modes.batched import Batch
 from effgrad.modes.higher_order import Function
 from effgrad.modes.mode import Mode
-from effgrad.program.user_code import entered
+from effgrad.program.user_code import run_handled
 from effgrad.trees import Structure
 from effgrad.vocabulary import Activation, Shadow, Tree, Value
 
@@ -34,7 +34,7 @@ def run(
 
     Returns what `finish` returns. Raises `NotDifferentiable` if a primal is not of floating point.
     """
-    return confined(_run, mode, f, inputs, finish)
+    return run_confined(_run, mode, f, inputs, finish)
 
 
 def _run(
@@ -49,12 +49,12 @@ def _run(
         shadows = [variable.shadow for variable in variables]
         return finish(activation, shadows, f(variables))
 
-    return entered(mode, program)
+    return run_handled(mode, program)
 
 
 def run_batched(count: int, program: Callable[[Batch], Result]) -> Result:
     """Return the result of a program that is called with an activation of batched evaluation for `count` members."""
-    return entered(Batch(count), program)
+    return run_handled(Batch(count), program)
 
 
 class Outputs(NamedTuple):

@@ -16,7 +16,7 @@ from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
-from effgrad.modes.nearby import Beside, Nearby
+from effgrad.modes.nearby import Nearby, NearbyValue
 from effgrad.primitives.kinks import Kink
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Option, Tree, Value
@@ -115,11 +115,11 @@ def _note(inputs: list[Value], order: int) -> None:
     """Report the order of a derivative, plus those around it, to the limit around them, or mark a staged program."""
     for value in inputs:
         around = 0
-        while isinstance(value, Traced | Batched) and type(value) is not Beside:
+        while isinstance(value, Traced | Batched) and type(value) is not NearbyValue:
             if type(value) is Batched:
                 value.owner.differentiated = True
             value, around = value.primal, around + isinstance(value, Traced)
-        if type(value) is Beside:
+        if type(value) is NearbyValue:
             value.owner.order = max(value.owner.order, around + order)
             return
         if isinstance(value, Tracer) and hasattr(value.owner, "differentiated"):  # a staged program

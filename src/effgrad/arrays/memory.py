@@ -292,7 +292,7 @@ def _elements(value: Value, elements: Value, shape: Shape) -> Value:
     return flat(value)[elements]
 
 
-class Half:
+class ComplexPart:
     """A step of a path that selects the real or imaginary parts of complex elements; it keeps their addresses.
 
     `take` reads the part of a value, and `combine` returns the complex elements after a write to the part.
@@ -314,8 +314,9 @@ class Handle:
     __slots__ = ("storage", "path", "addresses", "version", "half")
 
     def __init__(
-        self, storage: Storage, path: Path = (), addresses: Value = None, version: int = 0, half: Half | None = None
-    ) -> None:
+        self, storage: Storage, path: Path = (), addresses: Value = None, version: int = 0,
+        half: ComplexPart | None = None,
+    ) -> None:  # fmt: skip
         self.storage, self.path, self.addresses, self.version = storage, path, addresses, version
         self.half = half
 

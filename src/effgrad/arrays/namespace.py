@@ -26,11 +26,11 @@ from effgrad.arrays.value import (
     Tracer,
     depends,
     operations,
-    ordinary,
     owned_by,
     perform,
     plain,
     plain_tree,
+    to_operand,
 )
 from effgrad.errors import Detached, EffgradError, NoCounterpart
 from effgrad.vocabulary import DTypeLike, Function, Namespace, Option, Params, Shape, Tree, Value
@@ -292,12 +292,12 @@ def _arguments(library: Library, tree: Tree) -> Value:
 _libraries: dict[Value, Library] = {}
 
 
-def taken(value: Value) -> Value:
+def wrap(value: Value) -> Value:
     """Wrap an array of another library as a `LibraryArray`, strip a traced table of its labels, or return the value."""
     if type(value) in PLAIN_TYPES or isinstance(value, Tracer):
         return value
     if not of_another_library(value):
-        return ordinary(value) if of_traced(value) else value
+        return to_operand(value) if of_traced(value) else value
     if getattr(value, "requires_grad", False):
         value = _without_graph(value)
     device = getattr(value, "device", None)
@@ -338,9 +338,9 @@ def _without_graph(tensor: Value) -> Value:
     return tensor.detach()
 
 
-def given_back(value: Value) -> Value:
+def unwrap(value: Value) -> Value:
     """Return the array of a `LibraryArray`; return other values unchanged."""
     return value.primal if type(value) is LibraryArray else value
 
 
-operations.adopt = taken
+operations.adopt = wrap

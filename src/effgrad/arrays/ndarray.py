@@ -24,18 +24,18 @@ from effgrad.arrays.value import (
     example,
     is_foreign,
     operations,
-    ordinary,
     outline,
     owned_by,
     perform,
     plain,
     plain_tree,
+    to_operand,
 )
 from effgrad.errors import Detached
 from effgrad.vocabulary import Axes, DTypeLike, Function, Index, Option, Tree, Value
 
 
-def decides(other: Value) -> bool:
+def right_decides(other: Value) -> bool:
     """Whether NumPy would leave an operator to its right operand: a sparse matrix, a quantity with units, a table."""
     kind = type(other)
     if labelled(other):
@@ -45,7 +45,7 @@ def decides(other: Value) -> bool:
     return hasattr(other, "tocsr") or (getattr(other, "__array_priority__", 0) > 0 and not hasattr(kind, "__dlpack__"))
 
 
-def answers(value: Tracer, other: object) -> bool:
+def left_computes(value: Tracer, other: object) -> bool:
     """Whether a traced value computes an operator with `other` on the right: a number, an array, or its like.
 
     A traced value of another number class (`effgrad.spec`) also computes with numbers of that class.
@@ -53,7 +53,7 @@ def answers(value: Tracer, other: object) -> bool:
     kind = type(other)
     if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind in (list, tuple, Flat):
         return True
-    if decides(other):
+    if right_decides(other):
         return False
     numeric = isinstance(other, np.ndarray | np.generic | numbers.Number | decimal.Decimal)
     return numeric or hasattr(kind, "__array__") or is_foreign(other) or kind is type(plain(value))
@@ -66,7 +66,7 @@ SYMBOLS: dict[np.ufunc, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def declined(value: Tracer, other: object, ufunc: np.ufunc) -> object:
+def defer_to_right(value: Tracer, other: object, ufunc: np.ufunc) -> object:
     """Leave an operator to the other operand; if it has none, raise Python's own error."""
     symbol, method = SYMBOLS[ufunc]
     if hasattr(type(other), method):
@@ -80,11 +80,11 @@ def _binary(ufunc: np.ufunc) -> Value:
         # A shortcut past the search of `perform` in the common case: a number, or two values of one live activation.
         owner = self.owner
         if not isinstance(other, Tracer) and type(other) not in PLAIN_TYPES:
-            if not answers(self, other):
-                return declined(self, other, ufunc)
+            if not left_computes(self, other):
+                return defer_to_right(self, other, ufunc)
             if of_pandas(other):
                 return on_table(ufunc, (self, other))
-            other = ordinary(other)
+            other = to_operand(other)
         if owner.alive and (not isinstance(other, Tracer) or owned_by(other, owner)):
             return owner.apply(UFUNCS[ufunc], self, other)
         return perform(UFUNCS[ufunc], self, other)
@@ -92,7 +92,7 @@ def _binary(ufunc: np.ufunc) -> Value:
     def backward(self: Tracer, other: Value) -> Value:
         if of_pandas(other):
             return on_table(ufunc, (other, self))
-        return UFUNCS[ufunc](ordinary(other), self)
+        return UFUNCS[ufunc](to_operand(other), self)
 
     def inplace(self: Tracer, other: Value) -> Value:
         result = UFUNCS[ufunc](self, other)
@@ -108,7 +108,7 @@ def _binary(ufunc: np.ufunc) -> Value:
 
 
 def _comparison(compare: Value) -> Function:
-    return lambda self, other: compare(plain(self), other if of_pandas(other) else plain(ordinary(other)))
+    return lambda self, other: compare(plain(self), other if of_pandas(other) else plain(to_operand(other)))
 
 
 def _method(function: Any) -> Function:
@@ -138,7 +138,7 @@ class ArrayMethods(Protocols):
     __ne__, __floordiv__ = map(_comparison, (operator.ne, operator.floordiv))
 
     def __eq__(self, other: object) -> Value:
-        return equal(self, other, plain(self) == plain(ordinary(other)))
+        return equal(self, other, plain(self) == plain(to_operand(other)))
 
     sum, mean, prod, max, min, var, std = map(_method, (np.sum, np.mean, np.prod, np.max, np.min, np.var, np.std))
     cumsum, cumprod, dot, trace = map(_method, (np.cumsum, np.cumprod, np.dot, np.trace))
@@ -148,7 +148,7 @@ class ArrayMethods(Protocols):
     argmax, argmin, argsort, argpartition = map(_method, (np.argmax, np.argmin, np.argsort, np.argpartition))
 
     def __rfloordiv__(self, other: Value) -> Value:
-        return plain(ordinary(other)) // plain(self)
+        return plain(to_operand(other)) // plain(self)
 
     def __neg__(self) -> Value:
         return UFUNCS[np.negative](self)

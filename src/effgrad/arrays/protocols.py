@@ -27,14 +27,22 @@ from effgrad.arrays.value import (
     example,
     is_foreign,
     operations,
-    ordinary,
     outline,
     plain,
     plain_tree,
     refusal,
+    to_operand,
 )
-from effgrad.errors import Detached, EscapedValue, NoRule, asker, library_asks, library_call, takes_plain
-from effgrad.nested import leaves, mapped
+from effgrad.errors import (
+    Detached,
+    EscapedValue,
+    NoRule,
+    library_call,
+    library_requesting_number,
+    outermost_library_function,
+    takes_plain,
+)
+from effgrad.nested import leaves, map_leaves
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Value
 
 # The ufuncs whose primitives are Python's operators: these raise errors where NumPy's numbers become infinite or NaN.
@@ -58,7 +66,7 @@ class Protocols(Tracer):
                 known = [x for x in inputs if isinstance(x, Tracer) or type(x) in PLAIN_TYPES]
                 if len(known) < len(inputs) and any(map(labelled, inputs)):
                     return on_table(ufunc, inputs)
-                known = known if len(known) == len(inputs) else [ordinary(x) for x in inputs]
+                known = known if len(known) == len(inputs) else [to_operand(x) for x in inputs]
                 return primitive(*(_as_numpys(known) if ufunc in OPERATORS else known))
             if ufunc in CONSTANT:
                 return ufunc(*[plain(x) for x in inputs])
@@ -72,7 +80,7 @@ class Protocols(Tracer):
             if out is not None:
                 return _written(out, function(*args, **kwargs), function, args, kwargs)
         if len(args) > 1 and any(map(is_foreign, args)):
-            args = [ordinary(a) if is_foreign(a) else a for a in args]
+            args = [to_operand(a) if is_foreign(a) else a for a in args]
         rule = FUNCTIONS.get(function)
         if rule is not None:
             try:
@@ -98,7 +106,7 @@ class Protocols(Tracer):
             name = library_call()[0]
             if name is not None:
                 raise NoRule(refusal(name))
-            name = asker()
+            name = outermost_library_function()
             raise Detached(
                 f"{name or 'code that is not read, or a class of arrays with units or masks,'} made a plain array of a "
                 "traced value, which would lose its derivative; give it effgrad.stop_gradient(x) if that is to be a "
@@ -130,7 +138,7 @@ class Protocols(Tracer):
         return int(_released(self, "a whole number"))
 
     def __index__(self) -> int:
-        name = asker()
+        name = outermost_library_function()
         if name is None or name.startswith("numpy."):
             return operator.index(plain(self))  # raises Python's own error for a float
         return operator.index(_released(self, "an index"))
@@ -184,10 +192,10 @@ def _released(value: Value, what: str) -> Value:
     """Return the plain value of an array without traced values; raise an error for a traced value."""
     if depends(value):
         _check_alive(value)
-        name = library_asks()
+        name = library_requesting_number()
         if name is not None:
             raise NoRule(refusal(name))
-        raise Detached(takes_plain(asker(), what))
+        raise Detached(takes_plain(outermost_library_function(), what))
     return value.primal
 
 
@@ -211,8 +219,8 @@ def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], 
     usual = "order" not in kwargs and all(map(contiguous, parts))
     if function in VIEWING or (usual and all(contiguous(a) for a in args if isinstance(a, Tracer))):
         return result
-    given = mapped(example, args)
-    plainly = function(*given, **mapped(example, kwargs))
+    given = map_leaves(example, args)
+    plainly = function(*given, **map_leaves(example, kwargs))
     if type(result) not in (tuple, list):
         return _as_laid(result, plainly, given)
     return type(result)(_as_laid(part, other, given) for part, other in zip(result, plainly, strict=True))
@@ -297,7 +305,7 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Para
         inputs = [x.astype(dtype) if isinstance(x, Tracer) else np.asarray(x, dtype)[()] for x in inputs]
     if options or type(target) is tuple:
         raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(options) or 'several outputs'} has no derivative rule")
-    result = mapped(lambda part: in_order(part, order), ufunc(*inputs))
+    result = map_leaves(lambda part: in_order(part, order), ufunc(*inputs))
     # Where the mask is False, NumPy keeps the elements of `out`; without `out` they are undefined, here zero.
     return result if where is True else np.where(where, result, 0.0 if target is None else target)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from effgrad.arrays.signatures import ask_again, raise_as_numpy
-from effgrad.arrays.value import Tracer, example, nested, outline, plain, traced_inside
+from effgrad.arrays.value import Tracer, example, outline, plain, stack_nested, traced_inside
 from effgrad.errors import NoRule
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
 
@@ -40,7 +40,7 @@ def array(
     if isinstance(value, Tracer):
         result = value.copy(order or "K") if copy in (True, numpy._CopyMode.ALWAYS) else value
     else:
-        result = nested(value)
+        result = stack_nested(value)
     if dtype is not None and numpy.dtype(dtype) != result.dtype:
         result = result.astype(dtype)
     result = in_order(result, order)

@@ -10,7 +10,7 @@ import numpy as np
 from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.value import Tracer, example, is_foreign
 from effgrad.errors import EffgradError
-from effgrad.nested import copied, leaves, mapped
+from effgrad.nested import copy_arrays, leaves, map_leaves
 from effgrad.vocabulary import Function, Params, Value
 
 
@@ -35,7 +35,7 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
 
 def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
     """Call NumPy's function with copies of the plain values, so that it raises its own error if it rejects the call."""
-    values, options = (copied(mapped(example, part)) for part in (list(args), kwargs))
+    values, options = (copy_arrays(map_leaves(example, part)) for part in (list(args), kwargs))
     if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in leaves((values, options))):
         with np.errstate(all="ignore"):
             function(*values, **options)

@@ -12,7 +12,7 @@ import numpy as np
 
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.layout import BASIC, dtype_of, index_parts, shape_of
-from effgrad.arrays.memory import Half, Handle, Storage
+from effgrad.arrays.memory import ComplexPart, Handle, Storage
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.parts import PARTS, Part, rewind
 from effgrad.arrays.value import (
@@ -294,7 +294,7 @@ def alias(result: Value, source: object, step: Callable[[Value], Value]) -> Valu
     if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
         return result
     handle = handle_of(source)
-    half = step if type(step) is Half else handle.half
+    half = step if type(step) is ComplexPart else handle.half
     if not isinstance(result, Tracer):  # the array holds only plain numbers so far
         view: Any = Mutable(None, None, None)
         Handle(handle.storage, (*handle.path, step), version=-1, half=half).attach(view)

@@ -214,17 +214,17 @@ def traced_inside(value: Value) -> bool:
     return isinstance(value, Tracer) or getattr(type(value), "holds_traced", False)
 
 
-def nested(value: Value) -> Value:
+def stack_nested(value: Value) -> Value:
     """Return nested lists with traced numbers, or the elements of an `array.flat`, as a traced array."""
-    return np.stack([*map(nested, value)]) if type(value) in (list, tuple) else getattr(value, "all_elements", value)
+    return np.stack([*map(stack_nested, value)]) if type(value) in LISTS else getattr(value, "all_elements", value)
 
 
-def listed(value: Value) -> Value:
+def list_to_array(value: Value) -> Value:
     """Return the array that NumPy makes of a list, also of a list with traced numbers."""
-    return nested(value) if traced_inside(value) else np.asarray(value)
+    return stack_nested(value) if traced_inside(value) else np.asarray(value)
 
 
-def ordinary(value: Value) -> Value:
+def to_operand(value: Value) -> Value:
     """Return an operand as rules take it: a table's column, or another object with `__array__`, becomes its array.
 
     An array of another library becomes the tracer that stands for it (`effgrad.arrays.namespace`).
@@ -238,7 +238,7 @@ def ordinary(value: Value) -> Value:
         return inside if isinstance(inside, Tracer) else np.asarray(value)
     if isinstance(value, np.matrix | np.ma.MaskedArray):
         raise no_subclass(type(value))
-    return listed(value) if type(value) in (list, tuple) else getattr(value, "all_elements", value)
+    return list_to_array(value) if type(value) in (list, tuple) else getattr(value, "all_elements", value)
 
 
 def no_subclass(kind: type) -> NotDifferentiable:
@@ -281,8 +281,8 @@ def perform(primitive: Any, *args: Value, **params: Option) -> Value:
                 )
             if owner is None or candidate.serial > owner.serial:
                 owner = candidate
-        elif is_foreign(arg) and ordinary(arg) is not arg:
-            return perform(primitive, *map(ordinary, args), **params)
+        elif is_foreign(arg) and to_operand(arg) is not arg:
+            return perform(primitive, *map(to_operand, args), **params)
     if params:
         # An index may be traced in the body of a staged loop while the indexed array comes from outside the loop.
         inner = staging(params.values())
@@ -315,7 +315,7 @@ def plain_tree(tree: Tree) -> Value:
     if kind is dict:
         return {key: plain_tree(item) for key, item in tree.items()}
     tree = plain(tree)
-    return ordinary(tree) if is_foreign(tree) else tree
+    return to_operand(tree) if is_foreign(tree) else tree
 
 
 def known(tree: Tree) -> Value:

@@ -20,7 +20,7 @@ from effgrad import forks
 from effgrad.arrays.layout import has_field, memory_at
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
-from effgrad.arrays.memory import Half, Handle, Storage, flat
+from effgrad.arrays.memory import ComplexPart, Handle, Storage, flat
 from effgrad.arrays.parts import PARTS, Part, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.traced import OUTERMOST, Mutable
@@ -30,11 +30,11 @@ from effgrad.vocabulary import Array, DType, Index, Value
 
 # The class of the object between a result of `as_strided` and its array.
 HOLDER: Any = type(np.lib.stride_tricks.as_strided(np.zeros(1)).base)
-Place = tuple[Any, Half | None]
+Place = tuple[Any, ComplexPart | None]
 NUMBERS = frozenset((float, np.float64))
 # The steps from complex memory to a view of its real or imaginary parts.
-REAL = Half(np.real, lambda z, part: part + 1j * np.imag(z))
-IMAGINARY = Half(np.imag, lambda z, part: np.real(z) + 1j * part)
+REAL = ComplexPart(np.real, lambda z, part: part + 1j * np.imag(z))
+IMAGINARY = ComplexPart(np.imag, lambda z, part: np.real(z) + 1j * part)
 
 
 class Held(dict[int, "Memory"]):
@@ -130,7 +130,7 @@ class session:  # noqa: N801 (a context)
                 self.outermost.end()
 
 
-class resumed:  # noqa: N801 (a context)
+class rerunning_session:  # noqa: N801 (a context)
     """A context to rerun a part of the program in its session, whose arrays hold their traced values until it ends."""
 
     def __init__(self, context: Context) -> None:
@@ -345,7 +345,7 @@ def each_item(array: Array) -> Iterator[Value]:
         yield array[place] if memory is None else item_of(memory, array, place)
 
 
-def whole(value: Value) -> Value:
+def whole_memory(value: Value) -> Value:
     """Return the value of the whole memory of a plain array that was written to; return other values unchanged."""
     known = memory_of(value) if type(value) is np.ndarray and memories else None
     if known is None:

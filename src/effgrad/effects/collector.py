@@ -30,7 +30,7 @@ INTERPRETERS = 1000
 _age = functools.partial(next, zip(iter(gc.freeze, 0), iter(gc.unfreeze, 0), strict=True))
 
 
-class Old:
+class Promotion:
     """An object whose attribute `now`, when read, moves all objects to the collector's oldest generation."""
 
     now = property(_age)
@@ -43,9 +43,9 @@ class Ageing:
     """
 
     def __init__(self) -> None:
-        self.passing, self.old = 0, Old()
+        self.passing, self.old = 0, Promotion()
 
-    def asked(self) -> Old | None:
+    def asked(self) -> Promotion | None:
         """Return the object that moves all objects to the oldest generation, or None if the user froze some."""
         if self.passing:
             self.passing -= 1
@@ -61,7 +61,7 @@ class Ageing:
             _age(None)
 
 
-class Searched:
+class CallbackTarget:
     """The target of the collector's callback: reading `stop` moves all objects to the oldest generation.
 
     Reading it raises AttributeError if there is no innermost frame or the frame has no record.
@@ -74,7 +74,7 @@ class Searched:
 AGEING = Ageing()
 # The collector calls this with "start" or "stop" and a dictionary. The dictionary serves as the default of `getattr`
 # when there is no frame, no record, or no such attribute.
-gc.callbacks.append(functools.partial(getattr, Searched()))
+gc.callbacks.append(functools.partial(getattr, CallbackTarget()))
 
 
 def recording(frame: Frame) -> None:

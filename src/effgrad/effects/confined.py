@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 OURS = "effgrad_"
 
 
-def confined(f: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+def run_confined(f: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
     """Run `f` so that every handler that it installs is gone when it ends.
 
     Under another handler `f` is simply called, because that handler restores the frames when it ends.

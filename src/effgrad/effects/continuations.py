@@ -327,7 +327,7 @@ def continuation(suspended: _Suspended) -> Callable[..., Object]:
     return k
 
 
-def _taken() -> tuple[Object, Object]:
+def _resumed_contents() -> tuple[Object, Object]:
     """Return the attributes and the defaults that the function of every resumed continuation gets."""
     taken = object.__new__(_Suspended)
     taken.run = taken.performer = None
@@ -335,7 +335,7 @@ def _taken() -> tuple[Object, Object]:
     return vars(k), k.__defaults__
 
 
-_TAKEN = _taken()
+_TAKEN = _resumed_contents()
 
 
 # Last acts

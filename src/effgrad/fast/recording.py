@@ -40,7 +40,7 @@ class TapedValue(Traced):
     __slots__ = ()
 
 
-class _Nowhere:
+class _UnrecordedTape:
     """The tape of a part of the program that is not recorded; its names are out of the range of every real tape."""
 
     def append(self, entry: Entry) -> None:
@@ -54,7 +54,7 @@ class FastTaped(Taped):
     """Taped reverse mode, fast."""
 
     value = TapedValue
-    paused = {"recording": False, "entries": _Nowhere()}
+    paused = {"recording": False, "entries": _UnrecordedTape()}
 
     def enter(self) -> None:
         super().enter()

@@ -69,7 +69,7 @@ def _float(value: Value = 0.0) -> Value:
     return as_pythons(value[()] if isinstance(plain(value), np.ndarray) else value)
 
 
-def _double(value: Value = 0.0) -> Value:
+def _float64(value: Value = 0.0) -> Value:
     """`np.float64(value)`, which returns an array for an array."""
     array = as_array(value)
     # `np.positive` makes a NumPy number of Python's: a NumPy number divided by zero is infinite and not an error.
@@ -208,7 +208,7 @@ RULES: list[Reached] = [
 # Classes: constructors of integers and booleans give constants; those of floating-point numbers keep a traced value.
 CLASSES: dict[Value, Value] = {
     **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},
-    float: _float, np.float64: _double, np.longdouble: _double,
+    float: _float, np.float64: _float64, np.longdouble: _float64,
     **dict.fromkeys((complex, np.complex128), _complex),
     type: _type, np.nditer: _nditer, np.broadcast: Broadcast,
 }

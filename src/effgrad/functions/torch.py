@@ -7,7 +7,7 @@ The tables hold only functions that mean the same in PyTorch and in NumPy. PyTor
 import numpy as np
 import scipy.special
 
-from effgrad.arrays.value import operations, ordinary
+from effgrad.arrays.value import operations, to_operand
 from effgrad.errors import NoCounterpart
 from effgrad.primitives.special import definitions
 from effgrad.vocabulary import Function, Value
@@ -65,7 +65,7 @@ def torch_function(function: Function, args: Value, kwargs: Value) -> Value:
 
 
 def _ordinary(value: Value) -> Value:
-    return type(value)(map(ordinary, value)) if type(value) in (list, tuple) else ordinary(value)
+    return type(value)(map(to_operand, value)) if type(value) in (list, tuple) else to_operand(value)
 
 
 operations.torch_function = torch_function

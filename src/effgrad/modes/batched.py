@@ -70,7 +70,7 @@ class Batch(Mode):
         first = sum(advanced)
         takes = "index" in params and len(batch.values) == 1
         if takes and all(advanced[:first]) and all(map(_is_integer, parts[:first])):
-            return batching.gathered(batch.values[0], self.arguments(parts[:first]), parts[first:], batch.flags[0])
+            return batching.gather(batch.values[0], self.arguments(parts[:first]), parts[first:], batch.flags[0])
 
         def one(place: int, *args: Value) -> Value:
             return primitive(*args, **_member(self, params, place))

@@ -71,7 +71,7 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
             if collected[name] is None:  # the output does not depend on this value, so it has no second derivatives
                 pairs.pop(name, None)
                 continue
-            cotangent, collected[name] = cotangents.settled(collected[name]), None
+            cotangent, collected[name] = cotangents.to_masked(collected[name]), None
             weight = cotangents.dense(cotangent) * np.nan if name in chosen else cotangent
             local = LocalBlocks(self.forward, operation, weight)
             self.push_edges(pairs, name, local)

@@ -21,7 +21,7 @@ FEW = 6  # the number of terms that Taylor mode computes for a primitive of kind
 LARGEST = 100_000  # in a larger array, a series for each element takes too much memory
 
 
-class Beside(Traced):
+class NearbyValue(Traced):
     """A value at a point; its shadow is the series of the value infinitely near the point."""
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class Nearby(Handler[Smooth]):
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         primals = [self.primal(a) for a in args]
-        series = [a.shadow if type(a) is Beside else None for a in args]
+        series = [a.shadow if type(a) is NearbyValue else None for a in args]
         with np.errstate(all="ignore"):
             result = primitive.function(*primals, **params)
             if np.size(result) > LARGEST:
@@ -46,7 +46,7 @@ class Nearby(Handler[Smooth]):
             overflow = np.isinf(result) & np.isinf(found.leading()) & (found.start + found.order() >= 0)
             if overflow.any() or np.isnan(found.leading()).any() and np.all([np.isfinite(v).all() for v in known]):
                 self.outside = True
-            return Beside(self, result, found)
+            return NearbyValue(self, result, found)
 
     def primal(self, value: Value) -> Value:
         """Return a value at the point itself."""
@@ -56,11 +56,11 @@ class Nearby(Handler[Smooth]):
         """Return an input of the program that moves along a direction."""
         coefficients = np.zeros((TERMS, *np.shape(primal)), np.result_type(primal))
         coefficients[0], coefficients[2] = primal, direction
-        return Beside(self, primal, Laurent(0, coefficients))
+        return NearbyValue(self, primal, Laurent(0, coefficients))
 
     def standard(self, value: Value) -> Value:
         """Return the limit of a value along the path; it is NaN where there is none."""
-        return value.shadow.standard() if type(value) is Beside else plain(value)
+        return value.shadow.standard() if type(value) is NearbyValue else plain(value)
 
 
 def _result(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:

@@ -9,12 +9,12 @@ import numpy as np
 from effgrad.arrays.parts import PARTS, Part
 from effgrad.arrays.traced import memory
 from effgrad.arrays.value import Tracer, constant, example, owned_by, plain
-from effgrad.arrays.written import read, resumed, whole
+from effgrad.arrays.written import read, rerunning_session, whole_memory
 from effgrad.effects import handled, revived
-from effgrad.effects.confined import confined
+from effgrad.effects.confined import run_confined
 from effgrad.errors import EscapedValue, Irreproducible
 from effgrad.modes.checkpoint import Recompute
-from effgrad.program.user_code import entered
+from effgrad.program.user_code import run_handled
 from effgrad.trees import flatten
 from effgrad.vocabulary import Activation, Option, Value
 
@@ -61,8 +61,8 @@ class CheckpointRun:
             part.end()
 
     def _run_again(self) -> tuple[Value, list[Value], list[Value]]:
-        with resumed(self.thunk.func.__self__):
-            return entered(revived(self.thunk.func.__self__), lambda _: self._run(Part(again=self.first)))
+        with rerunning_session(self.thunk.func.__self__):
+            return run_handled(revived(self.thunk.func.__self__), lambda _: self._run(Part(again=self.first)))
 
     def again(self) -> list[Value]:
         """Rerun the thunk, check that its results are the same, and return the parts of them."""
@@ -70,7 +70,7 @@ class CheckpointRun:
         if told:
             Recompute.begin()
         try:
-            _, values, parts = confined(self._run_again)  # the reverse pass has left the derivative's context
+            _, values, parts = run_confined(self._run_again)  # the reverse pass has left the derivative's context
         finally:
             if told:
                 Recompute.end()
@@ -89,7 +89,7 @@ def values_of(activation: object, result: Value) -> list[Value]:
 
 def _values_of(activation: object, value: Value) -> Iterator[Value]:
     # This is not nested in `values_of`: a nested recursive function is a cycle, which would keep the values alive.
-    value = memory(value) if isinstance(value, Tracer) else whole(value)
+    value = memory(value) if isinstance(value, Tracer) else whole_memory(value)
     if isinstance(value, Tracer):
         if owned_by(value, activation):
             yield value

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence, Set
 from effgrad.arrays.layout import BASIC, dtype_of, index_parts, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, outline
-from effgrad.primitives.index_map import numbered
+from effgrad.primitives.index_map import element_numbers
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Index, Params, Shape, Value
 
@@ -192,7 +192,7 @@ def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     """Apply a primitive that moves elements to the elements' numbers, and gather each member's elements accordingly."""
     if not primitive.moves:
         return None
-    numbers = numbered(batch.shapes)
+    numbers = element_numbers(batch.shapes)
     for i, (value, flag) in enumerate(zip(batch.values, batch.flags, strict=True)):
         if flag and batch.count:
             laid = np.empty_like(outline(value)[0], int)
@@ -214,7 +214,7 @@ def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     return result if order == list(range(places.ndim)) else np.transpose(result, (0, *np.argsort(order) + 1))
 
 
-def gathered(value: Value, parts: Arguments, rest: Sequence[Value], flag: bool) -> Value:
+def gather(value: Value, parts: Arguments, rest: Sequence[Value], flag: bool) -> Value:
     """Return `value[(*parts, *rest)]`, where `parts` are integers, some of them batches, and `rest` are slices."""
     places = parts.aligned()
     if not flag:

@@ -14,7 +14,7 @@ import scipy.sparse
 from effgrad.arrays.layout import ndim_of
 from effgrad.arrays.value import Tracer, operations
 from effgrad.primitives import cotangents
-from effgrad.primitives.index_map import broadcast_numbers, numbered
+from effgrad.primitives.index_map import broadcast_numbers, element_numbers
 from effgrad.vocabulary import Cotangent, Function, Shape, Tangent, Value
 
 
@@ -46,7 +46,7 @@ class LocalBlocks:
         shape, size = np.shape(self.primals[index]), np.size(self.primals[index])
         if self.primitive.moves and "dtype" not in self.params:
             # The function is applied to the numbers of the elements, which shows which element goes where.
-            numbers = numbered(map(np.shape, self.primals), [i == index for i in range(len(self.primals))])
+            numbers = element_numbers(map(np.shape, self.primals), [i == index for i in range(len(self.primals))])
             places = np.ravel(self.primitive.function(*numbers, **self.params))
             if size == np.size(self.result) == 1:
                 return float(places[0])

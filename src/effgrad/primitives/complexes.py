@@ -12,12 +12,12 @@ import numpy as np
 
 from effgrad.arrays.counterparts import any_type
 from effgrad.arrays.layout import dtype_of
-from effgrad.arrays.memory import Half
+from effgrad.arrays.memory import ComplexPart
 from effgrad.arrays.traced import always_view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.elementwise import absolute
-from effgrad.primitives.given import as_computed, given
+from effgrad.primitives.given import as_computed, value_with_derivative
 from effgrad.primitives.primitive import linear
 from effgrad.vocabulary import Value
 
@@ -36,8 +36,8 @@ conjugate: Any = linear(
 )
 
 
-_REAL = Half(real, lambda z, part: part + 1j * imag(z))
-_IMAG = Half(imag, lambda z, part: real(z) + 1j * part)
+_REAL = ComplexPart(real, lambda z, part: part + 1j * imag(z))
+_IMAG = ComplexPart(imag, lambda z, part: real(z) + 1j * part)
 
 
 def _real(val: object) -> Value:
@@ -67,7 +67,8 @@ def _absolute(x: Value) -> Value:
     if not is_complex(x):
         return absolute(x)
     size, value = np.hypot(real(x), imag(x)), plain(x)
-    return size if isinstance(value, Tracer) else given(size, np.abs(value))  # np.abs rounds differently from np.hypot
+    # np.abs rounds differently from np.hypot.
+    return size if isinstance(value, Tracer) else value_with_derivative(size, np.abs(value))
 
 
 def _sign(x: Value) -> Value:

@@ -87,7 +87,7 @@ def block(shape: Shape, index: Index, value: Value) -> Value:
     return Block(shape, index, value)
 
 
-def placed(g: Cotangent, shape: Shape, index: Index) -> Value:
+def scatter_into_zeros(g: Cotangent, shape: Shape, index: Index) -> Value:
     """Return a cotangent added to zeros of a shape at an index, which may name an element twice."""
     if not shape:
         return np.sum(g)
@@ -189,7 +189,7 @@ def _add_forms(a: Cotangent, b: Cotangent) -> Cotangent:
     if type(b) is Block and _is_plain_masked(a, b.shape):
         return b.onto_masked(a)
     if type(a) in FORMS and type(b) in FORMS:
-        a, b = settled(a), settled(b)
+        a, b = to_masked(a), to_masked(b)
         return Masked(a.value + b.value, a.mask if a.mask is b.mask else a.mask | b.mask)
     return dense(a) + dense(b)
 
@@ -245,11 +245,11 @@ ALONE = _references([object()], 0)
 SHORT, NARROW, LONG = 64, 256, 1000
 
 
-def settled(g: Cotangent) -> Value:
+def to_masked(g: Cotangent) -> Value:
     return g if type(g) is Masked or type(g) not in FORMS else Masked(g.total(), g.known())
 
 
-def strong(g: Cotangent, weight: Value) -> Value:
+def times_weight(g: Cotangent, weight: Value) -> Value:
     """Return `g * weight`, which is zero wherever the weight is zero."""
     if decided(weight) and np.ndim(g) == 0:
         return g * weight if weight else None
@@ -273,7 +273,7 @@ def scale(g: Cotangent, partial: Value) -> Value:
         partial.shape == g.shape if type(partial) is np.ndarray else type(partial) is float and math.isfinite(partial)
     ):
         return g.times(partial)
-    g = settled(g)
+    g = to_masked(g)
     if type(partial) is float and math.isfinite(partial):
         return Masked(g.value * partial, g.mask)
     if type(g.value) is type(partial) is np.ndarray and g.value.shape == partial.shape:
@@ -296,7 +296,7 @@ _zeros, _ones, _array = numpy.zeros, numpy.ones, numpy.array
 
 def select(g: Cotangent, weight: Value) -> Value:
     """Return the part of `g` for an argument chosen with `weight`, structurally zero where the weight is zero."""
-    g = settled(g) if type(g) in FORMS else g
+    g = to_masked(g) if type(g) in FORMS else g
     value = dense(g)
     if decided(weight) and np.ndim(value) == 0:
         return value * weight if weight else None
@@ -339,7 +339,7 @@ def unbroadcast(g: Cotangent, target: Value) -> Value:
     if type(g) is Block and g.shape == shape:
         return g
     if type(g) in FORMS:
-        g = settled(g)
+        g = to_masked(g)
         if np.shape(g.value) == shape:
             return g
         return masked(sum_to(g.value, shape), sum_to(g.mask * 1.0, shape) != 0)

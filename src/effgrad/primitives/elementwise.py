@@ -12,9 +12,10 @@ from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.counterparts import any_type, floating
 from effgrad.arrays.laurent import Laurent
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, ordinary, plain
+from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, plain, to_operand
 from effgrad.primitives import machine_code
-from effgrad.primitives.kinks import bounded, differentiated, direction, kink, nested, reciprocal_root, step, stepped
+from effgrad.primitives.kinks import differentiated, direction, kink, nan_if_zero, nested, reciprocal_root, step
+from effgrad.primitives.kinks import step_weight as step_weight
 from effgrad.primitives.machine_code import intrinsic, library, scaling
 from effgrad.primitives.primitive import elementwise
 from effgrad.vocabulary import Option, Value
@@ -64,7 +65,7 @@ def _weight(name: str, chosen: Value, tied: Value, left: float, ahead: Value, be
     The argument is chosen where `ahead` is larger than `behind`. One of these two is the argument.
     """
     if nested(ahead, tied) or nested(behind, tied):
-        return stepped(chosen * 1.0, tied, lambda: ahead - behind, 0.5)
+        return step_weight(chosen * 1.0, tied, lambda: ahead - behind, 0.5)
     if decided(chosen):
         default: Value = 0.5 if tied else float(chosen)
     else:
@@ -102,7 +103,7 @@ def _inside(x: Value, low: Value, high: Value) -> Value:
     if differentiated(x):
         inside = weight != 0
         for at, distance in ((at_low & inside, lambda: x - low), (at_high & inside, lambda: high - x)):
-            weight = stepped(weight, at, distance, 1.0) if nested(x, at) else weight
+            weight = step_weight(weight, at, distance, 1.0) if nested(x, at) else weight
     default = kink("clip", lambda: at_low, 0.0, 1.0, weight)
     return kink("clip", lambda: at_high, 1.0, 0.0, default)
 
@@ -252,7 +253,7 @@ def _unless_infinite(reciprocal: Value) -> Value:
         return np.where(zero, np.nan, reciprocal)
     if not (zero if decided(zero) else np.any(zero)):
         return reciprocal
-    return bounded(reciprocal)
+    return nan_if_zero(reciprocal)
 
 
 def _sinc_partial(y: Value, x: Value) -> Value:
@@ -389,7 +390,8 @@ def _clip(
     if (a_min is np._NoValue) != (a_max is np._NoValue):
         raise TypeError("numpy.clip was given one of two bounds by its place: give both, or one as min= or max=")
     low, high = (min, max) if a_min is np._NoValue else (a_min, a_max)
-    return clip(ordinary(a), -np.inf if low is None else ordinary(low), np.inf if high is None else ordinary(high))
+    bounds = -np.inf if low is None else to_operand(low), np.inf if high is None else to_operand(high)
+    return clip(to_operand(a), *bounds)
 
 
 FUNCTIONS.enter({np.clip: _clip, np.sinc: lambda x: sinc(x)})

@@ -16,11 +16,13 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, depends, example, plain, plain_tree
 from effgrad.effects import handled, mask
 from effgrad.errors import EffgradError, NoRule
-from effgrad.nested import copied, leaves, mapped
+from effgrad.nested import copy_arrays, leaves, map_leaves
 from effgrad.primitives.primitive import elementwise
 from effgrad.vocabulary import Function, Option, Tree, Value
 
-given = elementwise(lambda derived, value: value, 1, None, name="given", series=lambda derived, value: derived)
+value_with_derivative = elementwise(
+    lambda derived, value: value, 1, None, name="given", series=lambda derived, value: derived
+)
 
 
 def as_computed(original: Function, definition: Function) -> Function:
@@ -33,7 +35,7 @@ def as_computed(original: Function, definition: Function) -> Function:
             return with_dtypes(original, args, kwargs, derived) if _in_single(args, kwargs) else derived
         values, options = plain_tree(args), plain_tree(kwargs)
         if _overwrites(original, args, kwargs):
-            values, options = copied(values), copied(options)
+            values, options = copy_arrays(values), copy_arrays(options)
         value = outside(functools.partial(original, *values, **options))
         name = getattr(original, "__name__", "a function")
         return with_value(_defined(original, definition, args, kwargs), value, name)
@@ -49,7 +51,7 @@ def _defined(original: Callable[..., object], definition: Callable[..., object],
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         inspect.signature(definition).bind(*args, **kwargs)  # raises if the caller gave wrong arguments
-        values, options = copied(mapped(example, args)), copied(mapped(example, kwargs))
+        values, options = copy_arrays(map_leaves(example, args)), copy_arrays(map_leaves(example, kwargs))
         outside(functools.partial(original, *values, **options))
         name = getattr(original, "__name__", "a function")
         raise NoRule(f"{name} called like this has no derivative rule: its definition raises {error!r}") from error
@@ -77,8 +79,8 @@ _SINGLE = frozenset(map(np.dtype, "efF"))
 
 def with_dtypes(original: Callable[..., Tree], args: Tree, kwargs: Tree, derived: Tree) -> Tree:
     """Return the results of a definition in the dtypes that the function gives for the staged program's example."""
-    values, options = mapped(example, args), mapped(example, kwargs)
-    value = outside(functools.partial(original, *copied(values), **copied(options)))
+    values, options = map_leaves(example, args), map_leaves(example, kwargs)
+    value = outside(functools.partial(original, *copy_arrays(values), **copy_arrays(options)))
     return _with_dtypes(derived, value)
 
 
@@ -106,7 +108,7 @@ def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
             return derived  # the argument, or a view of it
         if not agree(plain(derived), value):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another value")
-        return given(derived, value)
+        return value_with_derivative(derived, value)
     if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
         parts = [with_value(d, v, name) for d, v in zip(derived, value, strict=True)]
         return _like(derived, parts, value)

@@ -1,8 +1,8 @@
 """Moves, which are primitives whose result consists of elements of the arguments and zeros.
 
 A move is determined by its index map, which the function itself gives: applied to the numbers of the elements
-(`numbered`), it says which element goes where. Batches, Jacobians, sparsity patterns and machine code are derived from
-that. Two kinds of rows state more, because the numbers would take time or memory:
+(`element_numbers`), it says which element goes where. Batches, Jacobians, sparsity patterns and machine code are
+derived from that. Two kinds of rows state more, because the numbers would take time or memory:
 
 * the index map of a `view` is affine (an offset, and a stride for each axis of the result), so no element moves in
   memory;
@@ -19,7 +19,7 @@ import numpy as np
 
 from effgrad.arrays.layout import shape_of
 from effgrad.primitives import cotangents
-from effgrad.primitives.indices import winners
+from effgrad.primitives.indices import last_writes
 from effgrad.primitives.primitive import Facts, Primitive, linear, zeros_like
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Tangent, Value
 
@@ -63,7 +63,7 @@ def _cleared(function: Function) -> Function:
 def _added_to(source: Function) -> Function:
     """Return the transpose of a function that reads an index, which adds the cotangent to zeros at this index."""
 
-    return lambda g, x, **params: cotangents.placed(g, shape_of(x), source(**params))
+    return lambda g, x, **params: cotangents.scatter_into_zeros(g, shape_of(x), source(**params))
 
 
 def _walked_back(view: Function) -> Function:
@@ -105,7 +105,7 @@ def _way_back(view: Function, shape: Shape, /, **params: Option) -> tuple[Shape,
     return repeats, tuple(order)
 
 
-def numbered(shapes: Iterable[Shape], known: Iterable[bool] | None = None) -> list[Value]:
+def element_numbers(shapes: Iterable[Shape], known: Iterable[bool] | None = None) -> list[Value]:
     """Return arrays of the given shapes that hold the numbers of their elements.
 
     The elements of all arrays are counted consecutively from 1. An array that is not `known` holds zeros.
@@ -158,7 +158,7 @@ def writing(
                 yield clear(g, **params) if clear else primitive(g, *[0.0] * len(values), **params)
             else:
                 index = place(i - 1, shape, **params)
-                last = None if distinct else winners(index, shape)
+                last = None if distinct else last_writes(index, shape)
                 yield cotangents.unbroadcast(g[index] if last is None else g[index] * last, values[i - 1])
 
     primitive = moving(function, transpose, name, **facts)
@@ -179,7 +179,7 @@ def moving(function: Function, transpose: Function, name: str, **facts: Unpack[F
     def pull(wanted: list[int], g: Cotangent, args: list[Value], params: Params) -> list[Cotangent]:
         if type(g) not in cotangents.FORMS:
             return list(transpose(wanted, g, *args, **params))
-        g = cotangents.settled(g)
+        g = cotangents.to_masked(g)
         masks = transpose(wanted, cotangents.movable(g.mask), *args, **params)
         values = transpose(wanted, g.value, *args, **params)
         return [

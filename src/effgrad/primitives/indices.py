@@ -16,7 +16,7 @@ def as_tuple(index: object) -> tuple[Value, ...]:
     return tuple(int(i) if isinstance(i, np.ndarray) and i.shape == () and i.dtype.kind in "iu" else i for i in items)
 
 
-def opened(index: object) -> tuple[Value, ...]:
+def with_ellipsis(index: object) -> tuple[Value, ...]:
     """Return a basic index as a tuple with an ellipsis, so that it gives an array and never a scalar."""
     items = as_tuple(index)
     return items if any(i is Ellipsis for i in items) else (*items, ...)
@@ -31,19 +31,19 @@ def basic(index: object) -> bool:
                for i in as_tuple(items))  # fmt: skip
 
 
-def part(x: Value, index: Index) -> Value:
+def basic_view(x: Value, index: Index) -> Value:
     """Return the view of an array at a basic index; it is an array even for a single element."""
     if not basic(index):
         raise ValueError("an index of arrays gives no view")
-    return x[opened(index)]
+    return x[with_ellipsis(index)]
 
 
-def everything(item: object) -> bool:
+def selects_all(item: object) -> bool:
     """Return whether a part of an index selects all of an axis, or all remaining axes."""
     return item is Ellipsis or (isinstance(item, slice) and item == slice(None))
 
 
-def expanded(index: object, rank: int) -> list[Any] | None:
+def one_entry_per_axis(index: object, rank: int) -> list[Any] | None:
     """Return a basic index with an entry for every axis, or None if the index is not basic."""
     items = as_tuple(index)
     if not basic(items):
@@ -74,7 +74,7 @@ def distinct(index: object) -> bool:
     return places.size == 0 or bool(places.min() >= 0) and len(set(places.ravel().tolist())) == places.size
 
 
-def winners(index: Index, shape: Shape) -> Value:
+def last_writes(index: Index, shape: Shape) -> Value:
     """Return a mask of the written elements that remain after an assignment to `index`.
 
     The last element written to a place remains. The result is None, which stands for all elements, if no part of the

@@ -2,12 +2,12 @@
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, example, known, ordinary, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, example, known, plain, to_operand
 from effgrad.errors import Detached
 from effgrad.primitives import move
 from effgrad.primitives.elementwise import where
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.index_map import numbered
+from effgrad.primitives.index_map import element_numbers
 from effgrad.vocabulary import DTypeLike, Option, Value
 
 
@@ -20,7 +20,7 @@ def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> V
         np.insert(np.zeros(shape_of(arr), dtype), obj, plain(values), axis)  # takes the real parts, or raises
         values = np.real(values)
     values = values.astype(dtype) if isinstance(values, Tracer) else np.asarray(values, dtype)
-    old, new = numbered([shape_of(arr), shape_of(values)])
+    old, new = element_numbers([shape_of(arr), shape_of(values)])
     return np.concatenate([np.ravel(arr), np.ravel(values)])[np.insert(old, known(obj), new, axis) - 1]
 
 
@@ -96,11 +96,11 @@ def _where(condition: Value, *choices: Value) -> Value:
     x, y = choices
     if x is None or y is None:
         raise Detached("numpy.where with None makes an array of objects, which has no derivative: use np.nan")
-    return where(plain(ordinary(condition)), ordinary(x), ordinary(y))
+    return where(plain(to_operand(condition)), to_operand(x), to_operand(y))
 
 
 def _select(condlist: Value, choicelist: Value, default: Value = 0) -> Value:
-    condlist, result = [*map(ordinary, condlist)], default
+    condlist, result = [*map(to_operand, condlist)], default
     if not all(dtype_of(plain(condition)).kind == "b" for condition in condlist):
         np.select([*map(example, condlist)], [*map(example, choicelist)], example(default))  # NumPy's error
     for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
@@ -157,7 +157,7 @@ def _linspace(
     dtype: DTypeLike = None,
     axis: int = 0,
 ) -> Value:
-    start, stop = ordinary(start), ordinary(stop)
+    start, stop = to_operand(start), to_operand(stop)
     parts = np.linspace(0.0, 1.0, num, endpoint, dtype=np.result_type(plain(start), plain(stop), 0.0))
     gaps = num - endpoint
     step = (stop - start) / gaps if gaps > 0 else np.nan

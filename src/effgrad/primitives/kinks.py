@@ -102,7 +102,7 @@ reciprocal_root = elementwise(
 )
 
 # A reciprocal, but NaN where it is 0, since its argument is infinite there. The series infinitely near is unchanged.
-bounded = elementwise(
+nan_if_zero = elementwise(
     lambda r: np.where(r == 0, np.nan, r)[()], 1, name="bounded", series=lambda r: r,
     counterpart=own("bounded", lambda xp, r: xp.where(r == 0, xp.nan, r)),
 )  # fmt: skip
@@ -120,7 +120,7 @@ def nested(distance: Value, at: Value) -> bool:
     return differentiated(distance) and (isinstance(at, Tracer) or bool(np.any(at))) and not handled(Kink)
 
 
-def stepped(weight: Value, at: Value, distance: Value, at_zero: Value) -> Value:
+def step_weight(weight: Value, at: Value, distance: Value, at_zero: Value) -> Value:
     """Return a weight for further differentiation, which is a step of a distance where `at` holds.
 
     `distance` is a function without arguments that gives the distance.
@@ -128,7 +128,7 @@ def stepped(weight: Value, at: Value, distance: Value, at_zero: Value) -> Value:
     return np.where(at, step(distance(), at_zero), weight)
 
 
-def over(a: Value, y: Value) -> Value:
+def quotient_or_zero(a: Value, y: Value) -> Value:
     """Return `a / y`, with 0 where y is 0 and NaN where y has overflowed.
 
     Its derivative is that of a quotient, `-(a / y) / y`, since the square of `1 / y` may underflow when this does not.
@@ -147,7 +147,7 @@ def direction(y: Value, a: Value, b: Value) -> Value:
     Under a further derivative it is computed from the smaller of a/b and b/a, where no digits cancel.
     """
     if not differentiated(y) or np.iscomplexobj(plain(y)):
-        return over(a, y)
+        return quotient_or_zero(a, y)
     value, long = plain(y), np.abs(plain(a)) > np.abs(plain(b))
     zero = value == 0
     t = np.where(long, b, a) / np.where(zero, 1.0, np.where(value == np.inf, np.nan, np.where(long, a, b)))

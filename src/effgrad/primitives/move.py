@@ -20,14 +20,14 @@ from effgrad.arrays.value import (
     is_lazy,
     known,
     operations,
-    ordinary,
     outline,
     plain,
+    to_operand,
 )
 from effgrad.errors import Detached
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.index_map import join, move, writing
-from effgrad.primitives.indices import distinct, part, places_of
+from effgrad.primitives.indices import basic_view, distinct, places_of
 from effgrad.primitives.machine_code import SAME
 from effgrad.vocabulary import Axes, Function, Index, Option, Params, Value
 
@@ -73,7 +73,7 @@ astype = move(
 )  # fmt: skip
 getitem = move(
     lambda x, index: x[index] if type(x) is not float else np.asarray(x)[index], name="getitem",
-    source=lambda index: index, view=part, text="{0}[{index}]", counterpart=counterparts.getitem,
+    source=lambda index: index, view=basic_view, text="{0}[{index}]", counterpart=counterparts.getitem,
 )  # fmt: skip
 setitem: Any = writing(
     _set, lambda number, shape, index: index, "setitem", text="_set({0}, {1}, np.s_[{index}])",
@@ -326,12 +326,12 @@ def _partition(
 
 
 def _stack(arrays: Value, axis: int = 0, *, dtype: object = None, casting: str = "same_kind") -> Value:
-    result = stack(*map(ordinary, arrays), axis=axis)
+    result = stack(*map(to_operand, arrays), axis=axis)
     return result if dtype is None else result.astype(dtype)
 
 
 def _concatenate(arrays: Value, axis: object = 0, dtype: object = None, casting: str = "same_kind") -> Value:
-    arrays = [ordinary(a) for a in arrays]
+    arrays = [to_operand(a) for a in arrays]
     if axis is None:
         # Joined with arrays, a Python number takes their precision.
         if dtype is None and not NUMBERS.isdisjoint(map(type, arrays)):
@@ -343,7 +343,7 @@ def _concatenate(arrays: Value, axis: object = 0, dtype: object = None, casting:
 
 def _along(stacked: int, axis: int) -> Value:
     def rule(arrays: Value, **options: Option) -> Value:
-        arrays = [ordinary(a) for a in arrays]
+        arrays = [to_operand(a) for a in arrays]
         least = [np.reshape(a, (1,) * (stacked - ndim_of(a)) + shape_of(a)) for a in arrays]
         return _concatenate(least, axis, **options)
 

@@ -215,7 +215,7 @@ def _selecting(index: int, partial: Partial) -> tuple[Rule, Rule]:
         return _weighing(index, partial)
 
     def push(t: Tangent, y: Value, *args: Value) -> Tangent:
-        return cotangents.broadcast_like(cotangents.strong(t, partial(y, *args)), y)
+        return cotangents.broadcast_like(cotangents.times_weight(t, partial(y, *args)), y)
 
     def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
         return cotangents.unbroadcast(cotangents.select(g, partial(y, *args)), args[index])

@@ -14,7 +14,7 @@ from effgrad.arrays import library_matrices
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.traced import view
-from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, ordinary, plain
+from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, plain, to_operand
 from effgrad.primitives import cotangents
 from effgrad.primitives.batching import Arguments, stacked
 from effgrad.primitives.complexes import conj, is_complex
@@ -82,7 +82,7 @@ def _einsum(subscripts: object, *operands: Value, optimize: Option = False, **_:
     """Apply einsum to any form of its arguments, with explicit letters; an ellipsis becomes unused letters."""
     if not isinstance(subscripts, str):
         subscripts, operands = _in_letters(subscripts, *operands)
-    operands = tuple(map(ordinary, operands))
+    operands = tuple(map(to_operand, operands))
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, output = subscripts.partition("->")
     terms = inputs.split(",")
@@ -215,7 +215,7 @@ matmul = linear(
 
 
 def _dot(a: Value, b: Value) -> Value:
-    a, b = ordinary(a), ordinary(b)
+    a, b = to_operand(a), to_operand(b)
     na, nb = ndim_of(a), ndim_of(b)
     if na == 0 or nb == 0:
         number, other = (a, b) if na == 0 else (b, a)
@@ -232,7 +232,7 @@ def _dot_of_matrices(a: Value, b: Value) -> Value:
 
 
 def _inner(a: Value, b: Value) -> Value:
-    a, b = ordinary(a), ordinary(b)
+    a, b = to_operand(a), to_operand(b)
     if 0 not in (ndim_of(a), ndim_of(b)):
         return _INNER(a, b)
     # NumPy turns a Python number into an array in double precision.
@@ -247,7 +247,7 @@ _INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1))
 
 
 def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value:
-    a, b = ordinary(a), ordinary(b)
+    a, b = to_operand(a), to_operand(b)
     na, nb = ndim_of(a), ndim_of(b)
     if isinstance(axes, int) and not 0 <= axes <= min(na, nb):
         raise ValueError("shape-mismatch for sum")

@@ -5,7 +5,7 @@ from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
 from effgrad.primitives.complexes import is_complex
-from effgrad.primitives.cotangents import FORMS, settled
+from effgrad.primitives.cotangents import FORMS, to_masked
 from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.vocabulary import Cotangent, Value
 
@@ -28,7 +28,7 @@ def over_differences(product: Value, w: Value, asked: Value = True, beside: Valu
 
 def asked(g: Cotangent) -> Value:
     """Return the mask of the elements of a cotangent that are not structurally zero, or True if there are no zeros."""
-    return settled(g).mask if type(g) in FORMS else True
+    return to_masked(g).mask if type(g) in FORMS else True
 
 
 def _clear(x: laurent.Laurent, beside: laurent.Laurent) -> laurent.Laurent:

@@ -10,8 +10,8 @@ from effgrad.arrays.value import FUNCTIONS, Tracer, decided, depends, is_lazy, p
 from effgrad.errors import NoRule
 from effgrad.primitives import cotangents, machine_code
 from effgrad.primitives.elementwise import add, maximum, minimum
-from effgrad.primitives.given import as_computed, given
-from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, over, stepped
+from effgrad.primitives.given import as_computed, value_with_derivative
+from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, quotient_or_zero, step_weight
 from effgrad.primitives.move import reshape
 from effgrad.primitives.primitive import Primitive, elementwise, general, linear
 from effgrad.vocabulary import Axis, Cotangent, DTypeLike, Function, Option, Tangent, Value
@@ -41,7 +41,7 @@ def _share(name: str, x: Value, y: Value, axis: Axis) -> Value:
     tied = chosen & (count > 1)
     if nested(x, tied):
         ahead = -1.0 if name == "min" else 1.0
-        weight = stepped(chosen * 1.0, tied, lambda: ahead * (x - _against(top, x, axis)), 1.0)
+        weight = step_weight(chosen * 1.0, tied, lambda: ahead * (x - _against(top, x, axis)), 1.0)
         return weight / np.sum(weight, axis=axis, keepdims=True)
     return kink(
         name,
@@ -202,7 +202,9 @@ def _product_over(a: Value, axes: tuple[int, ...]) -> Value:
     for axis in sorted((i % a.ndim for i in axes), reverse=True):
         result = prod(result, axis=axis)
     # Products over one axis after the other round differently from a single product, so NumPy's value is taken.
-    return given(result, np.multiply.reduce(plain(a), axis=axes)) if type(plain(a)) is np.ndarray else result
+    if type(plain(a)) is not np.ndarray:
+        return result
+    return value_with_derivative(result, np.multiply.reduce(plain(a), axis=axes))
 
 
 def _count(a: Value, total: Value, axis: Axis, where: Value) -> Value:
@@ -247,7 +249,7 @@ def _var(
     total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     if rooted:
         used = deviation if where is True else np.where(choice(where), plain(deviation), 0.0)
-        total = seen(total, used, axis=axis, keepdims=keepdims)
+        total = mark_underflow(total, used, axis=axis, keepdims=keepdims)
     count = _count(a, total, axis, where) - (ddof if correction is None else correction)
     return _of(total, divided(total, count), dtype)
 
@@ -277,7 +279,7 @@ def _half_over(y: Value) -> Value:
     return np.where(value < np.inf, 0.5 * ~zero, np.nan) / np.where(zero, 1.0, value)
 
 
-def seen(total: Value, *terms: Value, axis: Axis = None, keepdims: bool = False) -> Value:
+def mark_underflow(total: Value, *terms: Value, axis: Axis = None, keepdims: bool = False) -> Value:
     """Return a total of powers of `terms` along `axis` with a derivative of NaN where it is 0 but a term is not.
 
     The powers have underflowed there, and the total does not distinguish the terms from zeros.
@@ -287,11 +289,11 @@ def seen(total: Value, *terms: Value, axis: Axis = None, keepdims: bool = False)
         return total
     for x in terms:
         # The test is a sum, because compiled code can compute it in the same loop as the total.
-        total = unseen(total, zero & (np.sum(np.abs(plain(x)), axis=axis, keepdims=keepdims) != 0))
+        total = nan_slope_where(total, zero & (np.sum(np.abs(plain(x)), axis=axis, keepdims=keepdims) != 0))
     return total
 
 
-unseen = elementwise(
+nan_slope_where = elementwise(
     lambda total, hidden: total, lambda y, total, hidden: np.where(hidden, np.nan, 1.0), None, name="unseen",
     series=lambda total, hidden: total, counterpart=lambda lib, total, hidden: total,
 )  # fmt: skip
@@ -310,7 +312,7 @@ def root_of(total: Value, power: float) -> Value:
 
 power_root = elementwise(
     operator.pow,
-    lambda y, x, n: n * over(y, x),
+    lambda y, x, n: n * quotient_or_zero(y, x),
     None,
     name="power",
     series=lambda x, n: laurent.power(x, float(n.plain())),
@@ -359,7 +361,8 @@ def _below(a: Value, top: Value) -> Value:
         return a - np.where(np.isfinite(top), top, 0.0)
     with np.errstate(invalid="ignore"):
         from_infinity = np.where(plain(a) == np.inf, 0.0, -np.inf)
-        return given(a, np.where(np.isposinf(top), from_infinity, plain(a) - np.where(np.isfinite(top), top, 0.0)))
+        shifted = plain(a) - np.where(np.isfinite(top), top, 0.0)
+        return value_with_derivative(a, np.where(np.isposinf(top), from_infinity, shifted))
 
 
 def _weighted_exponentials(below: Value, b: Value, used: Value) -> Value:

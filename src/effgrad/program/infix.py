@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from effgrad.arrays.ndarray import answers
+from effgrad.arrays.ndarray import left_computes
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
@@ -83,7 +83,7 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
     steps = asked(operate, a, b, method, reflected)
     in_python = any(not is_builtin(one) and method_of(type(one), name) for one, _, name in steps)
     for one, other, name in steps if in_python else ():
-        if isinstance(one, Tracer) and answers(one, other):
+        if isinstance(one, Tracer) and left_computes(one, other):
             break
         if is_builtin(one):
             continue

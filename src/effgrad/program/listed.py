@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.layout import shape_of
-from effgrad.arrays.value import LISTS, NUMERIC, Tracer, nested, traced_inside
+from effgrad.arrays.value import LISTS, NUMERIC, Tracer, stack_nested, traced_inside
 from effgrad.functions.scipy.tables import Calling, Items, Method
 from effgrad.vocabulary import Function, Object, Shape
 
@@ -26,7 +26,7 @@ OF_ARRAYS = frozenset((np.array2string, np.array_repr, np.array_str, np.common_t
 
 def gathered(value: object) -> Object:
     """Return a list with traced values as an array; return other values unchanged."""
-    return nested(value) if type(value) in LISTS and traced_inside(value) else value
+    return stack_nested(value) if type(value) in LISTS and traced_inside(value) else value
 
 
 def as_array(value: object, of_arrays: bool) -> Object:
@@ -37,7 +37,7 @@ def as_array(value: object, of_arrays: bool) -> Object:
     if type(value) not in LISTS or not traced_inside(value):
         return value
     if (form := _form(value, of_arrays)) is not None and (type(value) is list or of_arrays or len(form) == 1):
-        return nested(value)
+        return stack_nested(value)
     return tuple([as_array(item, of_arrays) for item in value]) if type(value) is tuple else value
 
 

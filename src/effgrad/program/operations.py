@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.record import preserve
-from effgrad.arrays.value import Tracer, any_traced, example, nested, plain_tree
+from effgrad.arrays.value import Tracer, any_traced, example, plain_tree, stack_nested
 from effgrad.arrays.written import each_item, handle, item_of, memories, memory_of, read, write_number
 from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
@@ -205,7 +205,7 @@ def write(array: Object, key: Object, value: Object) -> None:
                 setitem(part, array[name], key)
             return
     if type(value) is not np.ndarray and type(value) in (list, tuple):
-        value = nested(value)
+        value = stack_nested(value)
     known = memory_of(array)
     if known is None and array.dtype.kind not in "fc":
         write_plainly(operator.setitem, array, key, value)

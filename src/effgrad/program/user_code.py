@@ -17,13 +17,13 @@ from effgrad.errors import (
     called,
     compiled_call,
     forget,
+    last_error_at,
     library_call,
     raised_by_the_program,
-    said_at,
     takes_plain,
     user_line,
 )
-from effgrad.nested import mapped
+from effgrad.nested import map_leaves
 from effgrad.program.attributes import forget_classes
 from effgrad.vocabulary import Object
 
@@ -42,7 +42,7 @@ def explain(error: BaseException) -> None:
     if ours or traceback is None or raised_by_the_program(traceback):
         return
     line, text = user_line(traceback), str(error)
-    swallowed = said_at(line)
+    swallowed = last_error_at(line)
     if swallowed is not None:
         raise swallowed from error
     if not _said_of_a_value(error, text, line):
@@ -80,7 +80,7 @@ def _said_of_a_value(error: BaseException, text: str, line: Object) -> bool:
         error.args = (f"{type(value).__name__!r} object has no attribute {name!r}",)
         return True
     if isinstance(error, KeyError):
-        error.args = tuple(mapped(example, error.args))
+        error.args = tuple(map_leaves(example, error.args))
         return True
     if _NOT_CALLABLE.fullmatch(text) and _names_traced(error, text):
         error.args = ("a number or an array is not callable",)
@@ -118,7 +118,7 @@ def _sees_traced(frame: Object) -> bool:
     return not frame.f_locals or any(map(traced_inside, frame.f_locals.values()))
 
 
-def entered(handler: AbstractContextManager[Activation], program: Callable[[Activation], Result]) -> Result:
+def run_handled(handler: AbstractContextManager[Activation], program: Callable[[Activation], Result]) -> Result:
     """Enter a handler around user code, and return the result of `program(activation)`, which runs the function."""
     with user_code(), handler as activation:
         return program(activation)

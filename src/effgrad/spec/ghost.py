@@ -157,7 +157,7 @@ def _copied(value: Value) -> Value:
 
 def check_same(what: str, expected: Value, actual: Value) -> None:
     """Raise `ContractBroken` if two numbers, arrays or cotangents differ by more than rounding."""
-    expected, actual = _settled(expected), _settled(actual)
+    expected, actual = _dense(expected), _dense(actual)
     if expected is None and actual is None or isinstance(expected, Tracer) or isinstance(actual, Tracer):
         return  # staged values cannot be compared
     number = actual if expected is None else expected
@@ -173,7 +173,7 @@ def check_same(what: str, expected: Value, actual: Value) -> None:
         raise ContractBroken(f"{what} is {actual}, and should be {expected}")
 
 
-def _settled(cotangent: object) -> Value:
+def _dense(cotangent: object) -> Value:
     return plain(cotangents.dense(_copied(cotangent))) if cotangent is not None else None
 
 

@@ -55,7 +55,7 @@ DEFINITIONS: dict[str, Callable[..., Real]] = {
     "xlogy": lambda x, y: x * mp.log(y), "xlog1py": lambda x, y: x * mp.log1p(y), "entr": lambda x: -x * mp.log(x),
     "rel_entr": lambda x, y: x * mp.log(x / y), "kl_div": lambda x, y: x * mp.log(x / y) - x + y,
     "cosm1": lambda x: mp.cos(x) - 1, "exp10": lambda x: mpf(10) ** x, "exp1": mp.e1, "expi": mp.ei,
-    "spence": lambda x: mp.polylog(2, 1 - x), "sici_0": mp.si, "sici_1": mp.ci,
+    "spence": lambda x: mp.polylog(2, 1 - x),
     "ellipk": mp.ellipk, "ellipe": mp.ellipe,
     "j0": mp.j0, "j1": mp.j1, "y0": lambda x: mp.bessely(0, x), "y1": lambda x: mp.bessely(1, x),
     "i0": lambda x: mp.besseli(0, x), "i1": lambda x: mp.besseli(1, x), "k0": lambda x: mp.besselk(0, x),

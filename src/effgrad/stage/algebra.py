@@ -8,7 +8,7 @@ import numpy as np
 from effgrad.primitives.elementwise import add as plus
 from effgrad.primitives.elementwise import multiply, negative, power, subtract, where
 from effgrad.primitives.primitive import Primitive
-from effgrad.primitives.reduction import unseen
+from effgrad.primitives.reduction import nan_slope_where
 from effgrad.stage.nodes import Node
 from effgrad.stage.rules import Add, Rule, fitting, weak
 from effgrad.vocabulary import Value
@@ -16,18 +16,18 @@ from effgrad.vocabulary import Value
 
 def algebra(node: Node, add: Add) -> Value:
     """Simplify an operation with ones, zeros, signs, small powers or a selection by a constant condition."""
-    value = _decided(node) if node.primitive.neutral else None
+    value = _neutral_or_absorbing(node) if node.primitive.neutral else None
     if value is None and node.primitive in REWRITTEN:
         value = REWRITTEN[node.primitive](node, add)
     return node if value is None else fitting(node, value)
 
 
-def concerns(node: Node) -> bool:
+def has_rule(node: Node) -> bool:
     """Whether algebra has a rule for an operation."""
     return bool(node.primitive.neutral) or node.primitive in REWRITTEN
 
 
-def _decided(node: Node) -> Value:
+def _neutral_or_absorbing(node: Node) -> Value:
     """Return the argument that equals the result, because it is absorbing or the other one is neutral, or None."""
     a, b = node.args
     neutral, absorbing = node.primitive.neutral, node.primitive.absorbing
@@ -143,11 +143,11 @@ def _chosen_again(node: Node, add: Add) -> Value:
 
 
 def _unseen(node: Node, add: Add) -> Value:
-    """Return the total: `unseen` changes only its derivative, which has been taken before this rule runs."""
+    """Return the total: `nan_slope_where` changes only its derivative, which has been taken before this rule runs."""
     return node.args[0]
 
 
 REWRITTEN: dict[Primitive, Rule] = {
     plus: _add, subtract: _subtract, multiply: _multiply, power: _power, negative: _negative, where: _where,
-    unseen: _unseen,
+    nan_slope_where: _unseen,
 }  # fmt: skip

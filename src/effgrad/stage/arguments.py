@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 import optree
 
-from effgrad.arrays.value import ordinary
+from effgrad.arrays.value import to_operand
 from effgrad.stage.stage import flatten, is_dynamic
 from effgrad.vocabulary import Function, Params, Tree, Value
 
@@ -43,7 +43,7 @@ def typed(leaves: Sequence[Value], tree: Tree, changing: frozenset[int] = NO_INT
             key.append(_array_type(leaf))
             inputs.append(leaf)
         elif isinstance(leaf, np.ndarray) and is_dynamic(leaf):
-            array = np.asarray(ordinary(leaf))  # a subclass of ndarray; `ordinary` refuses matrices and masked arrays
+            array = np.asarray(to_operand(leaf))  # a subclass; `to_operand` refuses matrices and masked arrays
             key.append(_array_type(array))
             inputs.append(array)
         elif kind is float or kind is np.float64 or is_dynamic(leaf):

@@ -8,7 +8,7 @@ from effgrad.arrays.value import CONSTANT, example
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, INPUT, UNRULED, Node, fill
 from effgrad.stage.stage import Stage
-from effgrad.stage.staged_value import Staged, record, settled
+from effgrad.stage.staged_value import Staged, guarded_value, record
 from effgrad.vocabulary import Value
 
 
@@ -51,7 +51,7 @@ def replay(graph: Graph, leaves: Sequence[Value]) -> list[Value]:
         params = fill(node.params, [values[s] for s in node.slots])
         function = node.primitive.function
         if node.primitive is GUARD:
-            settled(*args)
+            guarded_value(*args)
         elif function is float:
             (values[node],) = args
         elif node.primitive.kind == UNRULED or isinstance(function, np.ufunc) or function in CONSTANT:

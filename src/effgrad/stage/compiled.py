@@ -34,7 +34,7 @@ from effgrad.stage.loop.functions import performed_once
 from effgrad.stage.loop.pairing import compile_loops, with_pairs
 from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.passes import contracted, dead, simplifier
-from effgrad.stage.paths import Path, Paths, Program, listed
+from effgrad.stage.paths import Path, Paths, Program, titled_lines
 from effgrad.stage.python import executable
 from effgrad.stage.stage import flatten, is_dynamic, staged, values
 from effgrad.vocabulary import Activation, Function, Option, Tree, Value
@@ -326,7 +326,7 @@ class Compiled(Generic[P, R]):
         path = self.path(*args, **kwargs)
         if self.backend != "native":
             text = f"{path.graph!r}, staged in {path.seconds:.3g} s, run by NumPy"
-            return "\n".join([text, *listed("unrolled", path.unrolled)])
+            return "\n".join([text, *titled_lines("unrolled", path.unrolled)])
         from effgrad.stage.native.report import report
 
         inputs = self._typed(*flattened(args, kwargs))[1]

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 
 from effgrad.stage.arguments import SMALL
-from effgrad.stage.staged_value import Staged, settled
+from effgrad.stage.staged_value import Staged, guarded_value
 from effgrad.vocabulary import Function, Value
 
 # The largest number of bits of a result, from the numbers of bits of the two arguments.
@@ -51,7 +51,7 @@ def _method(name: str, reflected: bool) -> Value:
         a, b = (other, self) if reflected else (self, other)
         bits = bits_of(_bits(a), _bits(b))
         if bits > 63 or (function in _DIVIDING and b == 0):
-            return function(settled(a), settled(b))
+            return function(guarded_value(a), guarded_value(b))
         result = usual(self, other)
         if type(result) is Staged and type(result.primal) is int:
             result.owner.bits[result.shadow] = bits

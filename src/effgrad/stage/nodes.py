@@ -28,7 +28,7 @@ NONE: dict[str, Value] = {}
 UNRULED = "unruled"
 
 
-class Part:
+class ResultOf:
     """A function that returns one of the several results of another function."""
 
     def __init__(self, function: Function, number: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import einsum
-from effgrad.stage.algebra import algebra, concerns
+from effgrad.stage.algebra import algebra, has_rule
 from effgrad.stage.contraction import inner, joined, paired, products
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, INPUT, Node, same
@@ -78,7 +78,7 @@ RULES: tuple[Rule, ...] = (constants, algebra, shapes, products)
 # answer depends only on the node's primitive and on whether it is an array, so that it can be memoised by them.
 _CONCERNS: dict[Rule, Callable[[Node], bool]] = {
     constants: lambda node: False,
-    algebra: concerns,
+    algebra: has_rule,
     shapes: lambda node: node.primitive in SHAPES or bool(node.shape) and node.primitive.kind == "elementwise",
     products: lambda node: node.primitive is einsum,
 }

@@ -52,7 +52,7 @@ def _answer(value: Value) -> Value:
     return "nan" if value != value else value if value != 0 else str(value)
 
 
-def listed(title: str, lines: Sequence[str]) -> list[str]:
+def titled_lines(title: str, lines: Sequence[str]) -> list[str]:
     """Return a title and the lines under it; nothing if there are no lines."""
     shown = [*lines[:MOST_LISTED], *["..."] * (len(lines) > MOST_LISTED)]
     return [f"{title}:", *(f"  {line}" for line in shown)] if lines else []

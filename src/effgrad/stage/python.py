@@ -15,7 +15,7 @@ import optree
 import scipy.special
 
 from effgrad.errors import NoRule
-from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Part, Recorded, Slot, check_shape, uses_of
+from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Recorded, ResultOf, Slot, check_shape, uses_of
 from effgrad.vocabulary import Index, Tree, Value
 
 WIDTH = 96
@@ -143,7 +143,7 @@ class Printer:
         listed = ", ".join([*args, *(f"{key}={value}" for key, value in params.items())])
         called = f"{self.callable(node)}({listed})"
         parts, function = "", node.primitive.function
-        while type(function) is Part and self.bound is None:
+        while type(function) is ResultOf and self.bound is None:
             parts, function = f"[{function.number}]{parts}", function.function
         return called + parts
 
@@ -165,7 +165,7 @@ class Printer:
         if self.bound is not None:
             self.bound[name := f"f{len(self.bound)}"] = function
             return name
-        while type(function) is Part:
+        while type(function) is ResultOf:
             function = function.function
         name = getattr(function, "__name__", "")
         for module in (np, np.linalg, scipy.special):

@@ -7,7 +7,7 @@ import numpy as np
 from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.primitives import move, reduction
 from effgrad.primitives.elementwise import add as plus
-from effgrad.primitives.indices import as_tuple, everything, permutation, reduced_axes
+from effgrad.primitives.indices import as_tuple, permutation, reduced_axes, selects_all
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.moves import is_broadcast, part, reshaped
 from effgrad.stage.nodes import Node
@@ -67,7 +67,7 @@ def _scatter_add(node: Node, add: Add) -> Value:
     if len(node.args) != 1 or node.slots or type(node.args[0]) is not Node:
         return None
     (index,) = node.params["indices"]
-    if all(i is None or everything(i) for i in as_tuple(index)):
+    if all(i is None or selects_all(i) for i in as_tuple(index)):
         return reshaped(node, node.args[0], node.shape)
     return _rearranged(node, index, add)
 

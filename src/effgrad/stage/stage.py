@@ -21,19 +21,19 @@ from effgrad.arrays import value as traced
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.value import Smooth, owned_by
 from effgrad.effects import Handler
-from effgrad.effects.confined import confined
+from effgrad.effects.confined import run_confined
 from effgrad.errors import NoRule, NotStaged, user_frame
 from effgrad.modes.checkpoint import Recompute
 from effgrad.primitives.product import einsum
 from effgrad.program.control import Control
-from effgrad.program.user_code import entered
-from effgrad.stage import later
+from effgrad.program.user_code import run_handled
+from effgrad.stage import deferred
+from effgrad.stage.deferred import LARGE, force
 from effgrad.stage.graph import Graph
-from effgrad.stage.later import LARGE, computed
 from effgrad.stage.moves import repeated_constant
 from effgrad.stage.nodes import GUARD, INPUT, NONE, UNRULED, Node, Slot
 from effgrad.stage.passes import PASSES, Simplifier
-from effgrad.stage.staged_value import Staged, constant_primitive, example_value, part_primitive, record, settled
+from effgrad.stage.staged_value import Staged, constant_primitive, example_value, guarded_value, part_primitive, record
 from effgrad.trees import with_dataclasses
 from effgrad.vocabulary import Function, Option, Params, Tree, Value
 
@@ -87,7 +87,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
         inside, values = self._parameters(primitive, params, slots) if params else (NONE, NONE)
         broadcast = primitive.kind == "elementwise" or primitive is einsum
         read = [self.read(a, broadcast) for a in args]
-        result = later.result(primitive, [example for example, _ in read], values)
+        result = deferred.result(primitive, [example for example, _ in read], values)
         kept = tuple([kept for _, kept in read])
         return self.recorded(primitive, result, kept, inside, tuple([s.shadow for s in slots]))
 
@@ -101,7 +101,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
         if type(i) not in _KEPT or type(j) not in _KEPT:
             return None
         floats = type(x) in _FLOATS and type(y) in _FLOATS
-        result = primitive.function(x, y) if floats else later.result(primitive, (x, y), NONE)
+        result = primitive.function(x, y) if floats else deferred.result(primitive, (x, y), NONE)
         return self.recorded(primitive, result, (i, j))
 
     def read(self, a: Value, broadcast: bool) -> tuple[Value, Value]:
@@ -222,12 +222,12 @@ class Stage(Handler[Smooth, Recompute, Control]):
         if type(tree) in (tuple, list):
             return type(tree)(self._parameter(item, indexes, slots) for item in tree)
         if type(tree) is slice:
-            return slice(*[settled(p) if type(p) is Staged else p for p in (tree.start, tree.stop, tree.step)])
+            return slice(*[guarded_value(p) if type(p) is Staged else p for p in (tree.start, tree.stop, tree.step)])
         if type(tree) is Staged:
             if indexes and tree.dtype.kind in "iu" and type(tree.shadow) is Node:
                 slots.append(tree)
                 return Slot(len(slots) - 1)
-            return settled(tree)
+            return guarded_value(tree)
         return tree.copy() if isinstance(tree, np.ndarray) else tree
 
     def finish(self, output: Value) -> Graph:
@@ -322,7 +322,7 @@ def staged(
     if any(map(of_another_library, leaves)):
         raise NotStaged("a staged or compiled program takes NumPy arrays: those of other libraries are not compiled")
     inputs = [i in integers or is_dynamic(leaf) for i, leaf in enumerate(leaves)]
-    return confined(_staged, program.read(f), leaves, inputs, tree, recorder, run_loop)
+    return run_confined(_staged, program.read(f), leaves, inputs, tree, recorder, run_loop)
 
 
 def _same(kept: np.ndarray, value: np.ndarray) -> bool:
@@ -353,7 +353,7 @@ def _staged(
         graph.limit = min(stage.limits, default=None)
         return graph, [_kept(traced.plain(leaf)) for leaf in flatten(output)[0]]
 
-    return entered(Stage(recorder, run_loop), program)
+    return run_handled(Stage(recorder, run_loop), program)
 
 
 def _kept(leaf: Value) -> Value:
@@ -374,4 +374,4 @@ def distinct(value: np.ndarray) -> np.ndarray:
 
 def values(leaves: list[Value]) -> list[Value]:
     """Return the values of the leaves of a result on the example."""
-    return [computed(leaf.primal) if type(leaf) is Staged else leaf for leaf in leaves]
+    return [force(leaf.primal) if type(leaf) is Staged else leaf for leaf in leaves]

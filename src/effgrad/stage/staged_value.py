@@ -18,8 +18,8 @@ from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
 from effgrad.primitives.constants import BITS, CONSTANTS, ROWS
 from effgrad.primitives.primitive import Primitive, constant
-from effgrad.stage.later import Later, computed, share_memory, small
-from effgrad.stage.nodes import UNRULED, Part
+from effgrad.stage.deferred import Deferred, force, share_memory, small
+from effgrad.stage.nodes import UNRULED, ResultOf
 from effgrad.vocabulary import Array, DTypeLike, Function, Option, Tree, Value
 
 # Functions that read only the shapes and dtypes of their arguments.
@@ -60,7 +60,7 @@ def unruled_primitive(function: Function) -> Primitive:
 @functools.cache
 def part_primitive(primitive: Primitive, number: int) -> Primitive:
     """Return the primitive that gives one of the several results of a function."""
-    return Primitive(primitive.name, Part(primitive.function, number), primitive.kind, (), ())
+    return Primitive(primitive.name, ResultOf(primitive.function, number), primitive.kind, (), ())
 
 
 def _under_derivative(tree: Tree) -> bool:
@@ -88,7 +88,7 @@ class Staged(TracedArray):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
         if method == "__call__" and not kwargs and all(type(example_value(x)) is int for x in inputs):
             if np.result_type(ufunc(*map(example_value, inputs))).kind != "f":  # NumPy's integer, not Python's
-                return ufunc(*map(settled, inputs))
+                return ufunc(*map(guarded_value, inputs))
         if method == "__call__" and not kwargs and ufunc not in UFUNCS:
             if ufunc in CONSTANT or ufunc in LOGICAL or not _under_derivative(inputs):
                 return record(constant_primitive(ufunc), *inputs)
@@ -100,7 +100,7 @@ class Staged(TracedArray):
         if function in SHAPE_ONLY:
             return function(*[small(example_value(a)) for a in args], **kwargs)
         if function in SHAPED_BY_DATA and not _under_derivative(args):
-            return function(*[settled(a) for a in args], **kwargs)
+            return function(*[guarded_value(a) for a in args], **kwargs)
         if function in CONSTANT:  # the keys of a lexsort, a tuple of arrays, become the rows of one array
             arrays = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
             return record(constant_primitive(function), *arrays, **kwargs)
@@ -109,13 +109,13 @@ class Staged(TracedArray):
         return super().__array_function__(function, types, args, kwargs)
 
     def __bool__(self) -> bool:
-        return bool(settled(self != 0 if self.dtype.kind in "fc" else self))
+        return bool(guarded_value(self != 0 if self.dtype.kind in "fc" else self))
 
     def __int__(self) -> int:
-        return int(settled(self))
+        return int(guarded_value(self))
 
     def __round__(self, digits: int | None = None) -> Value:
-        return round(settled(self), digits)
+        return round(guarded_value(self), digits)
 
     def beside(self, array: Any, index: Any) -> Any:
         return Staged(self.owner, array, self.owner.argument(array)) if self.dtype.kind in "iu" else array
@@ -123,22 +123,22 @@ class Staged(TracedArray):
     def __index__(self) -> int:
         # NumPy may call this for an exponent. No guard is needed where the answer is Python's error for a float.
         whole = np.result_type(self.inside()).kind in "iub"
-        return operator.index(settled(self) if whole else self.inside())
+        return operator.index(guarded_value(self) if whole else self.inside())
 
     def __hash__(self) -> int:
-        return key_hash(self, settled(self))
+        return key_hash(self, guarded_value(self))
 
     def __float__(self) -> float:
-        return float(settled(self))
+        return float(guarded_value(self))
 
     def __complex__(self) -> complex:
-        return complex(settled(self))
+        return complex(guarded_value(self))
 
     def decide(self) -> None:
-        settled(self)
+        guarded_value(self)
 
     def __array__(self, dtype: DTypeLike = None, copy: Value = None) -> Array:
-        return np.array(settled(self), dtype)
+        return np.array(guarded_value(self), dtype)
 
     def __len__(self) -> int:
         return len(self.primal)
@@ -152,17 +152,17 @@ class Staged(TracedArray):
 
     def shown(self) -> Any:
         whole = isinstance(self.primal, int | np.integer)  # an integer may become part of a name
-        return settled(self) if whole else self.inside()
+        return guarded_value(self) if whole else self.inside()
 
     def inside(self, form: bool = False) -> Value:
         value = self.primal
-        if form and type(value) is Later and value.ordered:
+        if form and type(value) is Deferred and value.ordered:
             return np.zeros(value.shape, value.dtype) if value.kind is np.ndarray else value.kind(0)
-        return computed(value)
+        return force(value)
 
     def contiguous(self) -> bool:
         value = self.primal
-        return (type(value) is Later and value.ordered) or traced.contiguous(computed(value))
+        return (type(value) is Deferred and value.ordered) or traced.contiguous(force(value))
 
     @property
     def shape(self) -> Value:
@@ -221,7 +221,7 @@ def example_value(value: Value) -> Value:
     return value.primal if type(value) is Staged else value
 
 
-def settled(value: Value) -> Value:
+def guarded_value(value: Value) -> Value:
     """Return a staged value's value on the example, and record the guard that every run of the program has it."""
     value = traced.plain(value)
     return value.owner.guard(value) if type(value) is Staged else value

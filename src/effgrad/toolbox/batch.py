@@ -13,9 +13,9 @@ from effgrad.api.run import run_batched
 from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.layout import ndim_of, shape_of
-from effgrad.arrays.namespace import given_back, taken
+from effgrad.arrays.namespace import unwrap, wrap
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Smooth, Tracer, constant, ordinary, plain, released
+from effgrad.arrays.value import Smooth, Tracer, constant, plain, released, to_operand
 from effgrad.effects import handled
 from effgrad.errors import NotBatched
 from effgrad.modes.batched import Batch
@@ -73,7 +73,7 @@ def vmap(
     @derivative(vmap, f, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size)
     def batched(*args: P.args, **kwargs: P.kwargs) -> Value:
         leaves, tree = flatten((args, kwargs))
-        leaves = [_checked(taken(ordinary(leaf))) for leaf in leaves]
+        leaves = [_checked(wrap(to_operand(leaf))) for leaf in leaves]
         axes = _argument_axes(in_axes, args, kwargs)
 
         def run(batch: Batch) -> tuple[list[Value], Structure, list[int | None], bool]:
@@ -98,7 +98,7 @@ def vmap(
 
         if differentiated and any(map(undefined, results)):
             _complete(results, places, alone)
-        return output_tree.unflatten([given_back(r) for r in results])
+        return output_tree.unflatten([unwrap(r) for r in results])
 
     return batched
 
@@ -192,7 +192,7 @@ def _complete(results: list[Value], axes: Sequence[int | None], alone: Callable[
 
 
 def _result(batch: Batch, output: Value, axis: int | None) -> Value:
-    value = released(batch.primal(taken(output)))
+    value = released(batch.primal(wrap(output)))
     if not is_number(value):
         raise NotBatched(f"an output is a {type(output).__name__}: only numbers and arrays of them have a batch")
     if axis is None:

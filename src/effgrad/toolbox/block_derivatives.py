@@ -11,7 +11,7 @@ from effgrad.api import hvp, jacobian, jvp, value_and_grad, vjp
 from effgrad.api.checks import check_outputs, is_number
 from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import ordinary
+from effgrad.arrays.value import to_operand
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.complexes import is_complex
 from effgrad.stage import compile as compile_program
@@ -26,7 +26,7 @@ Program: TypeAlias = Callable[[Tree, Block], Any]
 
 def _value(f: Program, x: Tree, block: Block) -> Value:
     """Return the real number that the program computes for a block."""
-    found = ordinary(f(x, block))
+    found = to_operand(f(x, block))
     if not is_number(found) or np.shape(found) or dtype_of(found).kind not in "fiu":
         raise NotDifferentiable(f"a sum needs a function that returns one real number; it returned {found!r}")
     return found
@@ -34,7 +34,7 @@ def _value(f: Program, x: Tree, block: Block) -> Value:
 
 def _vector(f: Program, x: Tree, block: Block) -> Value:
     """Return the results of a block as one vector."""
-    leaves = [ordinary(leaf) for leaf in flatten(f(x, block))[0]]
+    leaves = [to_operand(leaf) for leaf in flatten(f(x, block))[0]]
     check_outputs(leaves)
     return raveled(leaves)
 
@@ -101,7 +101,7 @@ _OF_BLOCK: dict[str, Function] = {
 }
 
 
-def given(block: Block) -> Block:
+def identity(block: Block) -> Block:
     return block
 
 

@@ -19,8 +19,8 @@ from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import reals, require, traced_inside
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.toolbox.calls import Call, rule_of
-from effgrad.toolbox.frozen import changes, frozen, gathered, number
-from effgrad.toolbox.implicit import corrected
+from effgrad.toolbox.frozen import as_number_or_array, frozen, number, tangents_along
+from effgrad.toolbox.implicit import newton_corrected
 from effgrad.toolbox.solutions import Solution, with_value
 from effgrad.vocabulary import Function, Value
 
@@ -49,11 +49,11 @@ class Mesh(NamedTuple):
         """Return the residuals of the collocation equations of each interval, then those of the boundary conditions."""
         y, p = self.states(z)
         h = np.diff(self.x)
-        f = gathered(self.fun(self.x, y, p))
+        f = as_number_or_array(self.fun(self.x, y, p))
         middle = 0.5 * (y[:, 1:] + y[:, :-1]) - 0.125 * h * (f[:, 1:] - f[:, :-1])
-        f_middle = gathered(self.fun(self.x[:-1] + 0.5 * h, middle, p))
+        f_middle = as_number_or_array(self.fun(self.x[:-1] + 0.5 * h, middle, p))
         equations = y[:, 1:] - y[:, :-1] - h / 6 * (f[:, :-1] + f[:, 1:] + 4 * f_middle)
-        ends = np.reshape(gathered(self.bc(y[:, 0], y[:, -1], p)), (-1,))
+        ends = np.reshape(as_number_or_array(self.bc(y[:, 0], y[:, -1], p)), (-1,))
         reals("integrate.solve_bvp", f, ends)
         return np.concatenate([np.reshape(np.transpose(equations), (-1,)), ends])
 
@@ -68,7 +68,7 @@ class Mesh(NamedTuple):
         groups = np.concatenate([groups, 4 * size + np.arange(self.k)])
         names, groups = np.unique(groups, return_inverse=True)
         seeds = (groups == np.arange(len(names))[:, None]).astype(float)
-        moved = changes(f, z, seeds)
+        moved = tangents_along(f, z, seeds)
         rows, unknowns = self._pattern()
         values = moved[groups[unknowns], rows]
         return scipy.sparse.csc_array((values, (rows, unknowns)), (len(z), len(z)))
@@ -128,7 +128,7 @@ def _root(mesh: Mesh, z: Value) -> Value:
             break
     else:
         raise NotDifferentiable(f"{NAME} has not converged to a tolerance of {TOLERANCE}: give it a better start")
-    return corrected(mesh.residual, z, z, lambda b: solved(b, factors=factors))
+    return newton_corrected(mesh.residual, z, z, lambda b: solved(b, factors=factors))
 
 
 class TracedSpline:
@@ -137,10 +137,10 @@ class TracedSpline:
     def __init__(self, mesh: Mesh, z: Value, sol: Value) -> None:
         self.mesh, self.sol = mesh, sol
         self.y, p = mesh.states(z)
-        self.f = gathered(mesh.fun(mesh.x, self.y, p))
+        self.f = as_number_or_array(mesh.fun(mesh.x, self.y, p))
 
     def __call__(self, x: Value) -> Value:
-        return with_value(self.at(gathered(x)), self.sol(number(gathered(x))))
+        return with_value(self.at(as_number_or_array(x)), self.sol(number(as_number_or_array(x))))
 
     def at(self, x: Value) -> Value:
         """Evaluate the cubic Hermite polynomial, by states and slopes at both nodes, of the interval of each point."""
@@ -158,7 +158,7 @@ class TracedSpline:
 def solve_bvp_rule(call: Call) -> Value:
     """The rule of `solve_bvp`, which traces the fields x, y, yp, p and sol of its result."""
     fun, bc = (_with_parameters(call.arguments[name], call.get("p") is not None) for name in ("fun", "bc"))
-    result, given = call.run(), gathered(call.get("x"))
+    result, given = call.run(), as_number_or_array(call.get("x"))
     if not call.traced and not traced_inside((given, call.get("S"))):
         return result
     require(call.get("S") is None, "integrate.solve_bvp", "problems without a singular term S")
@@ -176,7 +176,7 @@ def solve_bvp_rule(call: Call) -> Value:
     nodes = _between(given, result.x)
     y = with_value(spline.at(nodes), result.y)
     parameters = None if result.p is None else with_value(mesh.states(z)[1], result.p)
-    slope = with_value(gathered(fun(nodes, y, parameters)), result.yp)
+    slope = with_value(as_number_or_array(fun(nodes, y, parameters)), result.yp)
     return Solution({**result, "x": nodes, "y": y, "yp": slope, "p": parameters, "sol": spline})
 
 

@@ -26,8 +26,8 @@ from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.stage import Stage
-from effgrad.toolbox.captured import Closure, Grown, NotCaptured
-from effgrad.toolbox.frozen import gathered, joined, parted
+from effgrad.toolbox.captured import Closure, NewClosedValue, NotCaptured
+from effgrad.toolbox.frozen import as_number_or_array, joined, parted
 from effgrad.toolbox.solutions import Deferred, Solution
 from effgrad.vocabulary import Function, Params, Value
 
@@ -81,7 +81,7 @@ def _called_back(run: Run, name: str, ragged: frozenset[str], followed: int | No
                 break
             # In a batch the members may take different paths. This call runs all members, so all paths are found.
             CallBack(lambda *values: float(result(*values) is None), name)(*map(plain, closure.values))
-        except Grown:
+        except NewClosedValue:
             assert len(closure.values) > known
         else:
             return CalledBack(closure, result, name, ragged, followed).field(template, lambda found: found)
@@ -108,14 +108,14 @@ class CalledBack:
         if template is None or isinstance(template, type):
             return template
         if callable(template):
-            return lambda t: self.number(lambda found, t: pick(found)(t), gathered(t))
+            return lambda t: self.number(lambda found, t: pick(found)(t), as_number_or_array(t))
         if isinstance(template, bool | int) or np.result_type(template).kind in "biu":
             return self._constant(pick)
         return self.number(pick)
 
     def _constant(self, pick: Function) -> Value:
         """Return a part of the result that has no derivative."""
-        return Settled(lambda *values: pick(self.result(*values)), self.name)(*map(plain, self.closure.values))
+        return KeptCallBack(lambda *values: pick(self.result(*values)), self.name)(*map(plain, self.closure.values))
 
     def _item(self, template: Value, pick: Function, key: Value) -> Callable[[], Value]:
         def picked(found: Value) -> Value:
@@ -125,7 +125,7 @@ class CalledBack:
             return lambda: self._constant(picked)
 
         if key in self.ragged:
-            return lambda: Ragged(self, template, picked)
+            return lambda: SolverSizedArray(self, template, picked)
         return lambda: self.field(template, picked)
 
     def number(self, pick: Function, *given: Value) -> Value:
@@ -135,7 +135,7 @@ class CalledBack:
             count = len(values) - len(given)
             return pick(self.result(*values[:count]), *values[count:])
 
-        return Settled(picked, self.name)(*self.closure.values, *given)
+        return KeptCallBack(picked, self.name)(*self.closure.values, *given)
 
     def _text(self, template: str, pick: Function) -> str:
         """Return a text, such as a message. A guard on its checksum restricts the staged program to this text."""
@@ -143,11 +143,11 @@ class CalledBack:
         def digest(*values: Value) -> int:
             return zlib.crc32(pick(self.result(*values)).encode())
 
-        int(Settled(digest, self.name)(*map(plain, self.closure.values)))
+        int(KeptCallBack(digest, self.name)(*map(plain, self.closure.values)))
         return template
 
 
-class Ragged(NDArrayOperatorsMixin):
+class SolverSizedArray(NDArrayOperatorsMixin):
     """An array of a result, whose last axis has a length that the solver chooses. Indexing is part of the call back.
 
     So `solve_ivp(...).y[:, -1]` has one shape, whatever the number of steps. All other uses compute the whole array.
@@ -171,7 +171,7 @@ class Ragged(NDArrayOperatorsMixin):
 
         if np.empty((*others, length + 1))[index].shape == np.shape(template):
             return self.call.number(picked)
-        return Ragged(self.call, template, picked)
+        return SolverSizedArray(self.call, template, picked)
 
     def __array_ufunc__(self, ufunc: Value, method: str, *inputs: Value, **options: Value) -> Value:
         return getattr(ufunc, method)(*map(_regular, inputs), **options)
@@ -199,7 +199,7 @@ def _regular(tree: Value) -> Value:
         return type(tree)(map(_regular, tree))
     if type(tree) is dict:
         return {key: _regular(item) for key, item in tree.items()}
-    return tree.value if type(tree) is Ragged else tree
+    return tree.value if type(tree) is SolverSizedArray else tree
 
 
 class CallBack(Primitive):
@@ -214,7 +214,7 @@ class CallBack(Primitive):
         # The name is distinct, because passes over graphs recognise NumPy's primitives by their names.
         super().__init__(f"{name.removesuffix(CALLED)}{CALLED}", self.run, "general", None, None)
         self.program = program
-        self.derived: dict[Any, Settled] = {}
+        self.derived: dict[Any, KeptCallBack] = {}
         # The shape and dtype of the first result. Later results in a compiled program must have the same.
         self.like: Any = None
         # The classes of the first arguments. Machine code passes views of its memory, which are converted to these.
@@ -223,7 +223,7 @@ class CallBack(Primitive):
     def run(self, *values: Value) -> Value:
         """Return the result for plain numbers."""
         self.kinds = self.kinds or [type(value) for value in values]
-        result = plain(gathered(self.program(*map(_of_kind, values, self.kinds))))
+        result = plain(as_number_or_array(self.program(*map(_of_kind, values, self.kinds))))
         like = np.shape(result), np.result_type(result)
         if self.like is None:
             self.like = like
@@ -282,17 +282,17 @@ class CallBack(Primitive):
 
         def of(*inside: Value) -> Value:
             known = dict(zip(moving, inside, strict=True))
-            return gathered(self.program(*[known.get(i, value) for i, value in enumerate(values)]))
+            return as_number_or_array(self.program(*[known.get(i, value) for i, value in enumerate(values)]))
 
         return of
 
-    def _derived(self, key: Hashable, program: Function) -> "Settled":
+    def _derived(self, key: Hashable, program: Function) -> "KeptCallBack":
         if key not in self.derived:
-            self.derived[key] = Settled(program, self.name)
+            self.derived[key] = KeptCallBack(program, self.name)
         return self.derived[key]
 
 
-class Settled(CallBack):
+class KeptCallBack(CallBack):
     """A call back whose functions use no other traced values than those already found, whatever path they take.
 
     It keeps its last result, because a program runs for the same values right after it was staged.
@@ -315,7 +315,7 @@ class Settled(CallBack):
     def _computed(self, *values: Value) -> Value:
         try:
             return super().run(*values)
-        except (Grown, NotCaptured, EscapedValue) as error:
+        except (NewClosedValue, NotCaptured, EscapedValue) as error:
             raise NotStaged(
                 f"{self.name}: for its derivative, the function that it is given takes a branch that it did not take "
                 "for the value, and uses other traced values there; select with np.where(condition, a, b)"

@@ -27,7 +27,7 @@ from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.paths import Path, Paths
 from effgrad.stage.python import executable
 from effgrad.stage.stage import Stage, is_dynamic
-from effgrad.toolbox.frozen import gathered
+from effgrad.toolbox.frozen import as_number_or_array
 from effgrad.vocabulary import Function, Tree, Value
 
 # The number of results of a solver that are kept, because derivatives need them again.
@@ -38,7 +38,7 @@ LARGEST = 4_000_000
 LEFT = frozenset(("callback", "method", "full_output", "disp"))
 
 
-class Grown(Exception):
+class NewClosedValue(Exception):
     """A function closes over more traced values than the operation in progress has arguments."""
 
 
@@ -79,7 +79,7 @@ class Closure:
         """Return the one of `values` that replaces a traced value of the call; raise `Grown` if there is none yet."""
         number = self.place(value)
         if number >= len(values):
-            raise Grown
+            raise NewClosedValue
         return values[number]
 
     def converted(self, tree: Value, values: Sequence[Value]) -> Value:
@@ -89,7 +89,7 @@ class Closure:
         if isinstance(tree, LinearConstraint | NonlinearConstraint):
             return self._constraint(tree, values)
         if isinstance(tree, Tracer):
-            return self.current(tree, values) if depends(tree) else gathered(tree)
+            return self.current(tree, values) if depends(tree) else as_number_or_array(tree)
         if isinstance(tree, dict):
             return {key: item if key in LEFT else self.converted(item, values) for key, item in tree.items()}
         if type(tree) in (list, tuple):
@@ -157,7 +157,7 @@ class Program(NamedTuple):
     def outputs(self, values: Sequence[Value], inputs: Sequence[Value]) -> list[Value]:
         """Return the leaves of the result on this path."""
         if any(place >= len(values) for place in self.places):
-            raise Grown
+            raise NewClosedValue
         given = [*[values[place] for place in self.places], *inputs]
         traced = any(map(depends, given))
         if not traced or self.guarded:
@@ -203,7 +203,7 @@ class Captured:
         """Return the result of the function, computed by the program of the path that it takes."""
         given: Value = (args, kwargs)
         found, tree = optree.tree_flatten(given)
-        leaves = [gathered(leaf) for leaf in found]
+        leaves = [as_number_or_array(leaf) for leaf in found]
         key = tree, *map(_type, leaves)
         if key not in self.paths:
             independent, result = self._plainly(leaves, tree)
@@ -254,7 +254,7 @@ class Captured:
             given = [stage.variable(value) if is_dynamic(value) else value for value in map(example, leaves)]
             args, kwargs = optree.tree_unflatten(tree, given)
             outputs, structure = optree.tree_flatten(self.read(*args, **kwargs))
-            kept = [stage.argument(gathered(_dense(leaf))) for leaf in outputs]
+            kept = [stage.argument(as_number_or_array(_dense(leaf))) for leaf in outputs]
         places = [self.closure.place(value) for value, _ in stage.lifted.values()]
         lifted = [inside.shadow for _, inside in stage.lifted.values()]
         graph = Graph([*lifted, *stage.inputs], stage.nodes, kept, structure)

@@ -18,7 +18,7 @@ from effgrad.api.run import read_outputs, run
 from effgrad.api.tracebacks import Transformed, of_function
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Smooth, Tracer, ordinary
+from effgrad.arrays.value import Smooth, Tracer, to_operand
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.program import read
@@ -260,7 +260,7 @@ class SparseJacobian(Transformed[..., Value]):
             raise ValueError(f"argnums is {self.argnums}, but the function was called with {len(args)} arguments")
         given = list(args)
         leaves, tree = flatten(given[self.argnums])
-        leaves = list(map(ordinary, leaves))
+        leaves = list(map(to_operand, leaves))
         shapes = [shape_of(leaf) for leaf in leaves]
         ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
 

@@ -31,7 +31,7 @@ from effgrad.functions.scipy.tables import reals, traced_inside
 from effgrad.toolbox.boundary import solve_bvp_rule
 from effgrad.toolbox.calls import Arguments, Call, rule_of
 from effgrad.toolbox.events import crossing
-from effgrad.toolbox.frozen import Observed, gathered, joined, number, plain_tree
+from effgrad.toolbox.frozen import Observed, as_number_or_array, joined, number, plain_tree
 from effgrad.toolbox.integrators import METHODS, Grid, Times, Trajectory, chosen_steps
 from effgrad.toolbox.quadrature import nquad_rule, nsum_rule, quad_rule, quad_vec_rule
 from effgrad.toolbox.slopes import Slope, uses_derivatives
@@ -179,7 +179,7 @@ def own_steps(problem: Problem, method: Value, until: float, options: dict[str, 
 
 
 def _vector(value: Value) -> Value:
-    value = np.reshape(gathered(value), (-1,))
+    value = np.reshape(as_number_or_array(value), (-1,))
     reals("integrate.solve_ivp", value)
     return value
 
@@ -195,7 +195,7 @@ class TracedSolution:
         self.ts, self.t_min, self.t_max = sol.ts, sol.t_min, sol.t_max
 
     def __call__(self, t: Value) -> Value:
-        t = gathered(t)
+        t = as_number_or_array(t)
         return with_value(self.path.at(t, number(t)), self.sol(number(t)))
 
 
@@ -252,7 +252,7 @@ def _last_time(call: Call, result: Value, start: float, end: float) -> float:
 
 def _real(value: Value) -> Value:
     """Convert integers to floats, as SciPy does."""
-    value = gathered(value)
+    value = as_number_or_array(value)
     return value * 1.0 if dtype_of(value).kind in "biu" else value
 
 
@@ -293,7 +293,7 @@ def _solved(call: Call, result: Value, path: Trajectory, events: list[Function],
     """Return the result of `solve_ivp` with traced fields."""
     fields, exact = _of_events(call, result, path, events) if events else ({}, [])
     t_eval = call.get("t_eval")
-    t = gathered(t_eval) if t_eval is not None else result.t
+    t = as_number_or_array(t_eval) if t_eval is not None else result.t
     if t_eval is None:
         last = path.times[-1]
         if stopped:

@@ -18,13 +18,13 @@ import scipy.sparse
 
 from effgrad.api.checks import is_number
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import ordinary
+from effgrad.arrays.value import to_operand
 from effgrad.errors import BlockFailed, NotDifferentiable, NoWorkers, require_function
 from effgrad.toolbox.block_derivatives import (
     Program,
     add,
     block_derivative,
-    given,
+    identity,
     joined_triangles,
 )
 from effgrad.trees import flatten
@@ -138,14 +138,14 @@ class Sum:
     def _run(self, what: str, args: tuple[Tree, ...], join: Callable[[Tree, Tree], Tree] | None) -> Value:
         """Submit a task for each block; join the results by pairs in a tree, or return them in order."""
         for leaf in flatten(args)[0]:
-            if not is_number(ordinary(leaf)):
+            if not is_number(to_operand(leaf)):
                 raise NotDifferentiable(f"the parameters hold {leaf!r}, a {type(leaf).__name__}, which is no number")
         if self.client is None:
             _distributed()  # if Dask is missing, this error comes first and names the extra
             raise ValueError("there is no client: give one, or use the object in a with block")
         call = f"{what}-{self._name}-{uuid.uuid4().hex[:8]}"
         # A task passes the parameters on. Scattered data would be lost with their worker, but a task can run again.
-        shared = self.client.submit(given, args, key=f"parameters-{call}", pure=False)
+        shared = self.client.submit(identity, args, key=f"parameters-{call}", pure=False)
         parts = [
             self.client.submit(
                 block_derivative, what, self.f, self.compiled, self._name, shared, block, key=f"{call}-{number}",
@@ -181,7 +181,7 @@ class Sum:
                 self._data = self.client.compute(blocks)
             else:
                 self._data = [
-                    self.client.submit(given, block, key=f"block-{self._name}-{number}", pure=False)
+                    self.client.submit(identity, block, key=f"block-{self._name}-{number}", pure=False)
                     for number, block in enumerate(blocks)
                 ]
             if not self._data:

@@ -19,7 +19,7 @@ from effgrad.effects import Effect, Handler, operation
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.numpy.draws import Draw, take
 from effgrad.program import read
-from effgrad.toolbox.frozen import gathered, number, order, plain_tree
+from effgrad.toolbox.frozen import as_number_or_array, number, order, plain_tree
 from effgrad.toolbox.sampling import Sample
 from effgrad.vocabulary import Function, Value
 
@@ -155,7 +155,7 @@ class Recorded(Handler[Draw, Sampled]):
         return sample.value
 
 
-class Another(Handler[Draw, Sampled]):
+class Replay(Handler[Draw, Sampled]):
     """A run whose first draws are given, and whose later draws are fresh."""
 
     def __init__(self, given: list[Value]) -> None:
@@ -182,7 +182,7 @@ def _measured(program: Function) -> Value:
         total = program()
     for place, sample in recorded.samples:
         for name, parameter in sample.traced().items():
-            if order(gathered(parameter)) > 1:
+            if order(as_number_or_array(parameter)) > 1:
                 raise NotDifferentiable(
                     "the estimator 'measure' has a first derivative alone; 'path' and 'score' have all orders"
                 )
@@ -198,7 +198,7 @@ def _plain_run(program: Function, before: list[Value], sample: Value, index: Val
     """Return the plain result of a run with the draws `before`, and then `sample` with the number `end` at `index`."""
     other = np.array(sample, np.result_type(sample, end))
     other[index] = end
-    with Another([*before, other[()]]):
+    with Replay([*before, other[()]]):
         return plain_tree(program())
 
 
@@ -206,4 +206,4 @@ def _element(parameter: Value, value: Value, index: Value) -> Value:
     """Return the element of a parameter that the element of the sample at `index` was drawn with."""
     if np.ndim(parameter) == 0:
         return parameter
-    return np.broadcast_to(gathered(parameter), np.shape(value))[index]
+    return np.broadcast_to(as_number_or_array(parameter), np.shape(value))[index]

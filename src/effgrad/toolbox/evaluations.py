@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from effgrad.api.checks import is_number
 from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import ordinary
+from effgrad.arrays.value import to_operand
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.program import read
 from effgrad.stage import compile as compiled_program
@@ -51,7 +51,7 @@ class Unknowns:
 
     def __init__(self, start: Value) -> None:
         leaves, self.tree = flatten(start)
-        leaves = list(map(ordinary, leaves))
+        leaves = list(map(to_operand, leaves))
         for leaf in leaves:
             if not is_number(leaf):
                 kind = f"an array of {leaf.dtype}" if isinstance(leaf, np.ndarray) else f"a {type(leaf).__name__}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from effgrad.arrays.reach import np
 from effgrad.errors import NotDifferentiable
-from effgrad.toolbox.frozen import frozen, gathered, number, slope_at
+from effgrad.toolbox.frozen import as_number_or_array, frozen, number, slope_at
 from effgrad.toolbox.implicit import follow_each
 from effgrad.toolbox.integrators import Trajectory
 from effgrad.vocabulary import Function, Value
@@ -21,7 +21,7 @@ def crossing(path: Trajectory, event: Function, args: Sequence[Value], t: float,
     """
 
     def value(t: Value, y: Value) -> Value:
-        found = gathered(event(t, y, *args))
+        found = as_number_or_array(event(t, y, *args))
         return np.reshape(found, ()) if np.ndim(found) else found
 
     def residual(t: Value) -> Value:

@@ -24,7 +24,7 @@ from effgrad.arrays.value import example, plain, traced_inside
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy import interpolate, splines
 from effgrad.functions.scipy.tables import Method, reals, require
-from effgrad.nested import mapped
+from effgrad.nested import map_leaves
 from effgrad.primitives.given import outside, with_value
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.frozen import frozen, number, underived
@@ -131,7 +131,7 @@ def _fit(arguments: dict[str, Value], problem: Function, plain_fit: Function, na
 
     def run(converted: Function, kept: Function) -> Value:
         given = converted(arguments)
-        t, c, distance = kept(lambda: outside(lambda: plain_fit(mapped(_number, given))))[0]
+        t, c, distance = kept(lambda: outside(lambda: plain_fit(map_leaves(_number, given))))[0]
         if not traced_inside(given):
             return t, c, distance
         this = problem(given)
@@ -154,7 +154,7 @@ def _bound(function: Function, *args: Value, **options: Value) -> dict[str, Valu
 
 
 def _examples(arguments: dict[str, Value]) -> dict[str, Value]:
-    found: dict[str, Value] = mapped(example, arguments)
+    found: dict[str, Value] = map_leaves(example, arguments)
     return found
 
 

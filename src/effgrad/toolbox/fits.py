@@ -16,7 +16,7 @@ from effgrad.arrays.value import depends
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.toolbox.calls import Call, rule_of, solution_of
-from effgrad.toolbox.frozen import Observed, gathered, number, plain_tree
+from effgrad.toolbox.frozen import Observed, as_number_or_array, number, plain_tree
 from effgrad.toolbox.minima import Row, bounds_as_rows, minimum, plain_bounds
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
 from effgrad.vocabulary import Function, Value
@@ -55,7 +55,7 @@ def _pairs(bounds: Value) -> list[Row]:
     if isinstance(bounds, Bounds):
         return [Row(lambda x: x, bounds.lb, bounds.ub)]
     lower, upper = bounds
-    return [Row(lambda x: x, gathered(lower), gathered(upper))]
+    return [Row(lambda x: x, as_number_or_array(lower), as_number_or_array(upper))]
 
 
 @rule_of(scipy.optimize.least_squares, "fun", "jac")
@@ -71,7 +71,7 @@ def _least_squares(call: Call) -> Value:
     loss = Loss(call, call.get("loss"), call.get("f_scale"))
 
     def residuals(x: Value) -> Value:
-        return np.reshape(gathered(fun(x, *call.args)), (-1,))
+        return np.reshape(as_number_or_array(fun(x, *call.args)), (-1,))
 
     def cost(x: Value) -> Value:
         return loss.cost(residuals(x))
@@ -97,7 +97,7 @@ def _least_squares(call: Call) -> Value:
 @solution_of(scipy.optimize.leastsq, "func", "Dfun")
 def _leastsq(call: Call, f: Function, result: Value) -> Value:
     def residuals(x: Value) -> Value:
-        return np.reshape(gathered(f(x)), (-1,))
+        return np.reshape(as_number_or_array(f(x)), (-1,))
 
     x = minimum(lambda x: 0.5 * np.sum(residuals(x) ** 2), result[0], [], "scipy.optimize.leastsq")
     if len(result) == 2 or result[1] is None:
@@ -110,7 +110,7 @@ def _leastsq(call: Call, f: Function, result: Value) -> Value:
 @rule_of(scipy.optimize.curve_fit)
 def _curve_fit(call: Call) -> Value:
     f, x, y, sigma = call.arguments["f"], call.arguments["xdata"], call.arguments["ydata"], call.get("sigma")
-    x = gathered(x)
+    x = as_number_or_array(x)
 
     @functools.wraps(f)
     def observed(x: Value, *p: Value) -> Value:
@@ -120,10 +120,10 @@ def _curve_fit(call: Call) -> Value:
     popt, pcov = result[0], result[1]
     options = call.get("kwargs") or {}
     loss = Loss(call, options.get("loss", "linear"), options.get("f_scale", 1.0))
-    x, y, sigma = _without_gaps(call, x, gathered(y), None if sigma is None else gathered(sigma))
+    x, y, sigma = _without_gaps(call, x, as_number_or_array(y), None if sigma is None else as_number_or_array(sigma))
 
     def residuals(p: Value) -> Value:
-        difference = np.reshape(gathered(f(x, *[p[i] for i in range(len(popt))])) - y, (-1,))
+        difference = np.reshape(as_number_or_array(f(x, *[p[i] for i in range(len(popt))])) - y, (-1,))
         if sigma is None:
             return difference
         if np.ndim(number(sigma)) == 2:
@@ -163,7 +163,7 @@ def _without_gaps(call: Call, x: Value, y: Value, sigma: Value) -> tuple[Value, 
 @rule_of(scipy.optimize.nnls)
 def _nnls(call: Call) -> Value:
     x0, norm0 = call.run()
-    a, b = gathered(call.arguments["A"]), gathered(call.arguments["b"])
+    a, b = as_number_or_array(call.arguments["A"]), as_number_or_array(call.arguments["b"])
     if not traced_inside((a, b)):
         return x0, norm0
     x = minimum(lambda x: 0.5 * np.sum((a @ x - b) ** 2), x0, [Row(lambda x: x, 0.0, np.inf)], "scipy.optimize.nnls")
@@ -173,7 +173,7 @@ def _nnls(call: Call) -> Value:
 @rule_of(scipy.optimize.lsq_linear)
 def _lsq_linear(call: Call) -> Value:
     result = call.run(bounds=plain_bounds(call.get("bounds")))
-    a, b = _dense(call.arguments["A"]), gathered(call.arguments["b"])
+    a, b = _dense(call.arguments["A"]), as_number_or_array(call.arguments["b"])
     if not traced_inside((a, b)) and not traced_inside(call.get("bounds")):
         return result
 
@@ -187,7 +187,7 @@ def _lsq_linear(call: Call) -> Value:
 
 def _dense(matrix: Value) -> Value:
     """Return a matrix of a problem, which may be sparse, as a dense array with a column for each unknown."""
-    return matrix.toarray() if issparse(matrix) else gathered(matrix)
+    return matrix.toarray() if issparse(matrix) else as_number_or_array(matrix)
 
 
 def _listed(bounds: Value) -> list[Value]:

@@ -12,7 +12,7 @@ from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import Mutable, Traced
-from effgrad.arrays.value import Tracer, depends, listed, perform, plain
+from effgrad.arrays.value import Tracer, depends, list_to_array, perform, plain
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy import sparse_elements
 from effgrad.functions.scipy.sparse_value import TracedSparse
@@ -51,16 +51,16 @@ def frozen(f: Function) -> Function:
 
     def evaluated(x: Value, *args: Value) -> Value:
         with Frozen() as activation:
-            result = gathered(f(activation.variable(x), *args))
+            result = as_number_or_array(f(activation.variable(x), *args))
             return activation.primal(result)
 
     return evaluated
 
 
-def gathered(value: Value) -> Value:
+def as_number_or_array(value: Value) -> Value:
     """Return a function's result as a number or an array; it may be a list, or an array that was filled."""
     if type(value) in (list, tuple):
-        return listed(value)
+        return list_to_array(value)
     if type(value) is Mutable:
         return copy.copy(value) if depends(value) else number(value)
     return value
@@ -87,14 +87,14 @@ def order(value: Value) -> int:
     Each handler counts as its attribute `order` says (2 for one that computes a Hessian), or as 1 if it has none.
     `counted` detects a handler that takes derivatives of higher order than this.
     """
-    total, value = 0, gathered(value)
+    total, value = 0, as_number_or_array(value)
     while isinstance(value, Traced) or type(value) is Batched:
         total += 0 if type(value) is Batched else getattr(value.owner, "order", 1)
-        value = gathered(value.primal)
+        value = as_number_or_array(value.primal)
     return total
 
 
-def counted(value: Value) -> Value:
+def order_checked(value: Value) -> Value:
     """Return the value after an operation whose derivative raises an error if `order` has counted too few orders."""
     if not isinstance(value, Traced):
         return value
@@ -103,14 +103,14 @@ def counted(value: Value) -> Value:
     return perform(COUNTED, value, most=most, mode=type(owner).__qualname__)
 
 
-class Counted(Primitive):
+class OrderCheck(Primitive):
     """The identity. Its parameters `most` and `mode` are about the handler that takes its derivative."""
 
     __slots__ = ()
 
     def __call__(self, value: Value, **_: Value) -> Value:
         """Perform `counted` again with the parameters of the handler below, instead of those given here."""
-        return counted(value)
+        return order_checked(value)
 
 
 def _passed(change: Value, y: Value, x: Value, **params: Option) -> Value:
@@ -119,7 +119,7 @@ def _passed(change: Value, y: Value, x: Value, **params: Option) -> Value:
     return change
 
 
-COUNTED = Counted("counted", lambda value, **params: np.positive(value), "general", (_passed,), (_passed,))
+COUNTED = OrderCheck("counted", lambda value, **params: np.positive(value), "general", (_passed,), (_passed,))
 COUNTED.series = lambda value, **params: value
 
 
@@ -186,20 +186,20 @@ def _plain_sparse(matrix: TracedSparse, of: Function) -> Value:
 def jacobian_at(f: Function, x: Value) -> Value:
     """Return the Jacobian of a function from vectors to vectors, at a plain vector."""
     identity = np.eye(len(x), dtype=x.dtype)
-    strips = [changes(f, x, identity[start : start + WIDTH]) for start in range(0, len(x), WIDTH)]
+    strips = [tangents_along(f, x, identity[start : start + WIDTH]) for start in range(0, len(x), WIDTH)]
     matrix = np.concatenate(strips).T
     if np.iscomplexobj(x):
         ones = np.ones((1, len(x)), complex)
-        _check_holomorphic(changes(f, x, 1j * ones)[0], matrix @ ones[0])
+        _check_holomorphic(tangents_along(f, x, 1j * ones)[0], matrix @ ones[0])
     return matrix
 
 
 def slope_at(f: Function, x: Value) -> Value:
     """Return the derivative of an elementwise function at a plain number or array."""
     ones = np.ones((1, *np.shape(x)), np.result_type(x))
-    slope = changes(f, x, ones)[0]
+    slope = tangents_along(f, x, ones)[0]
     if np.iscomplexobj(x):
-        _check_holomorphic(changes(f, x, 1j * ones)[0], slope)
+        _check_holomorphic(tangents_along(f, x, 1j * ones)[0], slope)
     return slope
 
 
@@ -212,7 +212,7 @@ def _check_holomorphic(turned: Value, change: Value) -> None:
         )
 
 
-def changes(f: Function, x: Value, directions: Value) -> Value:
+def tangents_along(f: Function, x: Value, directions: Value) -> Value:
     """Return the tangents of a function's result along several directions, computed in one run."""
     with Batch(len(directions)) as batch, Forward() as forward:
         result = f(forward.variable(x, batch.variable(directions)))

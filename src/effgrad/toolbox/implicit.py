@@ -34,12 +34,12 @@ from effgrad.errors import NotDifferentiable, require_function
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.frozen import (
-    counted,
+    as_number_or_array,
     frozen,
-    gathered,
     jacobian_at,
     joined,
     order,
+    order_checked,
     parted,
     plain_tree,
     require_floats,
@@ -122,7 +122,7 @@ def _solution(residual: Function, solution: Value, args: Value, kwargs: Value) -
         result = residual(tree.unflatten(parted(z, shapes)), *args, **kwargs)
         if not flatten(result)[0]:
             raise NotDifferentiable(f"implicit.root: the residual returned {result!r}; it has to return numbers")
-        return joined([gathered(leaf) for leaf in flatten(result)[0]])
+        return joined([as_number_or_array(leaf) for leaf in flatten(result)[0]])
 
     def at_primals(z: Value) -> Value:
         return vector(z, plain_tree(args), plain_tree(kwargs))
@@ -143,11 +143,11 @@ def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Val
     _check_sizes(value, z, name)
     if not depends(value):
         return z
-    point = polished(at_primals, z, name)
+    point = polish(at_primals, z, name)
     inverse = inverse_at(at_primals, point, name)
     if len(z) < LARGE:
         _check_isolated(inverse(jacobian_at(at_primals, _beside(point))) - np.eye(len(z)), name)
-    return corrected(residual, z, point, inverse)
+    return newton_corrected(residual, z, point, inverse)
 
 
 def follow_each(
@@ -171,7 +171,7 @@ def follow_each(
         slope = _usable(find(point), name)
     _check_near(z, point, step, name)
     _check_isolated(find(_beside(point)) / slope - 1, name)
-    return corrected(residual, z, point, lambda change: change / slope)
+    return newton_corrected(residual, z, point, lambda change: change / slope)
 
 
 def _usable(slope: Value, name: str) -> Value:
@@ -180,12 +180,12 @@ def _usable(slope: Value, name: str) -> Value:
     return slope
 
 
-def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value:
+def newton_corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value:
     """Return the root `z` after the Newton steps that make all its derivatives correct.
 
     `solve` solves linear systems with the Jacobian at `point`, the polished root.
     """
-    value = counted(gathered(residual(point)))
+    value = order_checked(as_number_or_array(residual(point)))
     start, change = underived(value), 0.0
     for number in range(order(value)):
         moved = residual(point + change) if number else value
@@ -193,7 +193,7 @@ def corrected(residual: Function, z: Value, point: Value, solve: Solve) -> Value
     return z + change
 
 
-def polished(
+def polish(
     f: Function, z: Value, name: str, near: float = NEAR, inverse_of: Callable[[Value], Solve] | None = None
 ) -> Value:
     """Return the root near `z`, found by Newton's method on plain numbers as exactly as rounding in `f` permits.
@@ -229,7 +229,7 @@ def polished_step(f: Function, z: Value, name: str, inverse_of: Callable[[Value]
     inverse = inverse_of(z)
     if np.linalg.norm(inverse(f(z))) <= EXACT * np.linalg.norm(z):
         return z, inverse
-    point = polished(f, z, name, 1.0, inverse_of)
+    point = polish(f, z, name, 1.0, inverse_of)
     return point, inverse_of(point)
 
 

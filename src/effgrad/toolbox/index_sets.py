@@ -19,7 +19,7 @@ from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.sparse_elements import product as sparse_product
 from effgrad.modes.mode import Mode, Operation
 from effgrad.primitives import product
-from effgrad.primitives.index_map import broadcast_numbers, numbered
+from effgrad.primitives.index_map import broadcast_numbers, element_numbers
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Value
 
@@ -112,7 +112,7 @@ def _rows(sets: Sets, rows: Value) -> Sets:
 
 def _moved(primitive: Primitive, shapes: list[Value], sets: list[Sets], params: Value) -> Sets:
     """Return the sets of a result whose elements are moved. The operation moves their numbers too; constants have 0."""
-    numbers = numbered(shapes, [own is not None for own in sets])
+    numbers = element_numbers(shapes, [own is not None for own in sets])
     places = np.ravel(primitive.function(*numbers, **params)).astype(int)
     return _rows(sparse.vstack([own for own in sets if own is not None], format="csr"), places - 1)
 

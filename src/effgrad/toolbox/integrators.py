@@ -18,7 +18,7 @@ from scipy.integrate import BDF, DOP853, RK23, RK45, Radau
 
 from effgrad.arrays.reach import np
 from effgrad.toolbox.frozen import number
-from effgrad.toolbox.implicit import corrected, inverted, polished_step
+from effgrad.toolbox.implicit import inverted, newton_corrected, polished_step
 from effgrad.toolbox.slopes import Slope
 from effgrad.vocabulary import Function, Value
 
@@ -150,7 +150,7 @@ class Implicit:
             return lambda b: inverse @ b
 
         point, solve = polished_step(lambda z: residual(z, slope, start, state, length), chosen, name, solver)
-        moved = corrected(lambda z: residual(z, f, t, y, h), chosen, point, solve)
+        moved = newton_corrected(lambda z: residual(z, f, t, y, h), chosen, point, solve)
         changes = np.reshape(moved, (3, n))
         matrix = np.matmul(np.transpose(changes), INTERPOLATION)
         return Step(t, h, y + changes[2], lambda x: _shifted(y, _polynomial(matrix, x), x))
@@ -189,7 +189,7 @@ class BackwardDifferences:
 
         start = end - predicted
         point, solve = polished_step(lambda change: _defect(change, slope, *plain), start, name, solver)
-        change = corrected(lambda change: _defect(change, f, *equation), start, point, solve)
+        change = newton_corrected(lambda change: _defect(change, f, *equation), start, point, solve)
         differences = _updated(known, change)[: next_order + 1]
         return Step(t, h, differences[0], lambda x: _backward(differences, x), differences)
 

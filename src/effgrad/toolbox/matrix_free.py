@@ -19,7 +19,7 @@ from effgrad.functions.scipy.sparse_value import parts
 from effgrad.functions.scipy.tables import Calling, arguments_by_name, traced_inside
 from effgrad.program import read
 from effgrad.toolbox.callbacks import called_back
-from effgrad.toolbox.frozen import Observed, frozen, gathered, plain_tree
+from effgrad.toolbox.frozen import Observed, as_number_or_array, frozen, plain_tree
 from effgrad.toolbox.implicit import follow
 from effgrad.vocabulary import Function, Value
 
@@ -46,7 +46,7 @@ def applied(operator: LinearOperator, x: Value) -> Value:
         result = x
     else:  # a class of the user
         result = read(operator._matvec)(x)
-    return np.reshape(gathered(result), (-1,))
+    return np.reshape(as_number_or_array(result), (-1,))
 
 
 def _times(matrix: Value, x: Value) -> Value:
@@ -147,7 +147,7 @@ def _followed(product: Function, value: Value, vector: Value) -> Value:
 def _linear_operator(shape: Value, matvec: Function, *args: Value, dtype: Value = None, **options: Value) -> Value:
     """Return a `LinearOperator`, whose dtype is found by a product without traced values."""
     if dtype is None and len(args) < 3:
-        dtype = np.result_type(plain_tree(gathered(matvec(np.zeros(shape[1])))))
+        dtype = np.result_type(plain_tree(as_number_or_array(matvec(np.zeros(shape[1])))))
     return LinearOperator(shape, matvec, *args, **({} if dtype is None else {"dtype": dtype}), **options)
 
 

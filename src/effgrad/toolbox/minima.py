@@ -20,8 +20,8 @@ from effgrad.arrays.value import depends, traced_inside
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import constant
 from effgrad.toolbox.calls import Call, rule_of
-from effgrad.toolbox.frozen import Observed, frozen, gathered, jacobian_at, number, plain_tree
-from effgrad.toolbox.implicit import polished, stationary
+from effgrad.toolbox.frozen import Observed, as_number_or_array, frozen, jacobian_at, number, plain_tree
+from effgrad.toolbox.implicit import polish, stationary
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
 from effgrad.vocabulary import Function, Value
 
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
     def at(self, x: Value) -> tuple[Value, Value, Value]:
         """Return the values of the constraints at x, and their lower and upper bounds."""
-        return gathered(self.function(x)), self.lower, self.upper
+        return as_number_or_array(self.function(x)), self.lower, self.upper
 
 
 class Active(NamedTuple):
@@ -58,7 +58,7 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
     It is `x` itself if they depend on no traced value.
     """
     value = f(x)
-    if not any(map(depends, (gathered(value), *(part for row in rows for part in row.at(x))))):
+    if not any(map(depends, (as_number_or_array(value), *(part for row in rows for part in row.at(x))))):
         return x
     at_primals = frozen(lambda x: _number(f(x)))
     if not np.isfinite(number(value)).all():
@@ -106,18 +106,19 @@ def _followed(f: Function, x: Value, active: list[Active], multipliers: Value, n
     z = np.concatenate([x, multipliers])
     moved = stationary(lagrangian, z, name)
     if moved is z:  # no traced value is in these equations, so it is still unchecked whether x solves them
-        polished(grad(frozen(lagrangian)), z, name)
+        polish(grad(frozen(lagrangian)), z, name)
         return x
     return moved[:n]
 
 
 def _number(value: Value) -> Value:
     """Return a function's value as a number; SciPy accepts an array of one number too."""
-    return np.reshape(gathered(value), ()) if np.ndim(number(value)) or type(value) in (list, tuple) else value
+    is_array = np.ndim(number(value)) or type(value) in (list, tuple)
+    return np.reshape(as_number_or_array(value), ()) if is_array else value
 
 
 def _at(value: Value, places: Value) -> Value:
-    return np.reshape(gathered(value), (-1,))[places]
+    return np.reshape(as_number_or_array(value), (-1,))[places]
 
 
 def _active(
@@ -140,7 +141,7 @@ def _active(
 
 
 def _raveled(f: Function) -> Function:
-    return lambda x: np.reshape(gathered(f(x)), (-1,))
+    return lambda x: np.reshape(as_number_or_array(f(x)), (-1,))
 
 
 def _holding(gradient: Value, matrix: Value, signs: Value, slack: Value, name: str) -> tuple[Value, Value]:
@@ -180,7 +181,7 @@ class Near(NamedTuple):
 
 def _near(row: Row, x: Value, nearly: float) -> Iterator[Near]:
     """Yield the constraints of a row near their lower bounds, with all equalities, and those near the upper ones."""
-    values = np.reshape(plain_tree(gathered(row.function(x))), (-1,))
+    values = np.reshape(plain_tree(as_number_or_array(row.function(x))), (-1,))
     lower, upper = np.broadcast_to(number(row.lower), values.shape), np.broadcast_to(number(row.upper), values.shape)
     equal = lower == upper
     for bound, limits, sign in ((row.lower, lower, 1.0), (row.upper, upper, -1.0)):
@@ -202,7 +203,7 @@ def bounds_as_rows(bounds: Value, n: int) -> list[Row]:
         return [Row(lambda x: x, bounds.lb, bounds.ub)]
     pairs = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in bounds]
     pairs = pairs * n if len(pairs) == 1 else pairs
-    lower, upper = (gathered([pair[side] for pair in pairs]) for side in (0, 1))
+    lower, upper = (as_number_or_array([pair[side] for pair in pairs]) for side in (0, 1))
     return [Row(lambda x: x, lower, upper)]
 
 

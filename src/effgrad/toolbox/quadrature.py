@@ -15,15 +15,15 @@ from effgrad.functions.scipy.integrate import (
     COARSE_WEIGHTS,
     POINTS,
     WEIGHTS,
-    by_parts,
     integral,
     integrand_term,
+    on_intervals,
     refuse_jumps,
 )
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.calls import Call, rule_of
-from effgrad.toolbox.frozen import Observed, gathered, number, plain_tree
+from effgrad.toolbox.frozen import Observed, as_number_or_array, number, plain_tree
 from effgrad.toolbox.slopes import uses_derivatives
 from effgrad.toolbox.solutions import with_value
 from effgrad.vocabulary import Function, Value
@@ -82,12 +82,12 @@ def quad_vec_rule(call: Call) -> Value:
         return result
 
     def term(t: float) -> Value:
-        value = integrand_term(lambda x, *args: gathered(f(x, *args)), t, a, b, args)
+        value = integrand_term(lambda x, *args: as_number_or_array(f(x, *args)), t, a, b, args)
         reals("integrate.quad_vec", value)
         return value
 
     def at_primals(t: float) -> Value:
-        return number(gathered(integrand_term(f, t, number(a), number(b), args)))
+        return number(as_number_or_array(integrand_term(f, t, number(a), number(b), args)))
 
     low, high = float(number(a)), float(number(b))
     finite = np.isfinite(low) and np.isfinite(high)
@@ -95,7 +95,7 @@ def quad_vec_rule(call: Call) -> Value:
     intervals = [] if low == high else _smooth_intervals(at_primals, start, end)
     total: Value = sum((_sum(term, *interval, POINTS, WEIGHTS) for interval in intervals), start=0.0)
     if low == high:
-        total = (b - a) * gathered(f(a, *args))
+        total = (b - a) * as_number_or_array(f(a, *args))
     return (with_value(total, result[0]), *result[1:])
 
 
@@ -125,7 +125,7 @@ def nsum_rule(call: Call) -> Value:
     require(count <= MOST_TERMS, "integrate.nsum", f"{MOST_TERMS} terms at most, or a sum to infinity")
 
     def terms(k: Value) -> Value:
-        value = gathered(f(a + step * k, *call.args))
+        value = as_number_or_array(f(a + step * k, *call.args))
         reals("integrate.nsum", value)
         return value
 
@@ -176,11 +176,11 @@ class Nested:
         """Return the integral over the first `depth` variables with its derivatives, for given outer variables."""
         if not depth:
             return self.func(*outer, *self.args)
-        low, high = map(gathered, self.ranges[depth - 1](*outer, *self.args))
+        low, high = map(as_number_or_array, self.ranges[depth - 1](*outer, *self.args))
         reals("integrate.nquad", low, high)
         given = plain_tree(self.options[depth - 1](*outer, *self.args))
         require(given.get("weight") is None, "integrate.nquad", "no weight")
-        place = number(gathered(list(outer))) if outer else ()
+        place = number(as_number_or_array(list(outer))) if outer else ()
 
         def like(t: float) -> float:
             return float(self.value(depth - 1, float(t), *place) if depth > 1 else self.plain[0](float(t), *place))
@@ -189,7 +189,7 @@ class Nested:
         if "points" in given:
             given["points"] = [t for t in given["points"] if a <= t <= b]
         info = scipy.integrate.quad(like, a, b, **(given | {"full_output": 1}))[2]
-        return by_parts(lambda t: self.traced(depth - 1, t, *outer), like, low, high, (), info)
+        return on_intervals(lambda t: self.traced(depth - 1, t, *outer), like, low, high, (), info)
 
 
 @rule_of(scipy.integrate.nquad, "func", followed=1)

@@ -10,7 +10,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.functions.scipy.tables import Calling
 from effgrad.toolbox.calls import Call, solution_of
-from effgrad.toolbox.frozen import frozen, gathered, joined, number
+from effgrad.toolbox.frozen import as_number_or_array, frozen, joined, number
 from effgrad.toolbox.implicit import follow, follow_each
 from effgrad.toolbox.solutions import differentiated
 from effgrad.vocabulary import Function, Value
@@ -22,7 +22,7 @@ def _of_one(call: Call, f: Function, root: Value) -> Value:
     z = np.float64(root) if single and isinstance(root, float) else root
 
     def residual(x: Value) -> Value:
-        value = gathered(f(x))
+        value = as_number_or_array(f(x))
         # A function of a number may return an array of one number.
         return np.reshape(value, ()) if np.ndim(z) == 0 and np.shape(number(value)) == (1,) else value
 
@@ -36,7 +36,7 @@ def _of_many(call: Call, f: Function, x: Value) -> Value:
     shape = x.shape
 
     def residual(z: Value) -> Value:
-        return joined([gathered(f(np.reshape(z, shape)))])
+        return joined([as_number_or_array(f(np.reshape(z, shape)))])
 
     z = x.reshape(-1)
     moved = follow(residual, z, frozen(residual), f"scipy.optimize.{call.name}")
@@ -73,7 +73,7 @@ def _newton(call: Call, f: Function, result: Value) -> Value:
 
 @solution_of(scipy.optimize.fixed_point, "func")
 def _fixed_point(call: Call, f: Function, result: Value) -> Value:
-    return _of_many(call, lambda x: gathered(f(x)) - x, result)[()]
+    return _of_many(call, lambda x: as_number_or_array(f(x)) - x, result)[()]
 
 
 @solution_of(scipy.optimize.root, "fun", "jac")

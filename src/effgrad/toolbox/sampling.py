@@ -18,7 +18,7 @@ import scipy.special as sp
 from effgrad.arrays.layout import shape_of
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import traced_inside
-from effgrad.toolbox.implicit import corrected
+from effgrad.toolbox.implicit import newton_corrected
 from effgrad.toolbox.solutions import with_value
 from effgrad.vocabulary import Function, Value
 
@@ -138,7 +138,7 @@ def _implicit(x: Value, distribution: Function, density: Value) -> Value:
     """Move a sample so that its distribution function keeps its value; if the density underflows it does not move."""
     fixed = ~(np.isfinite(density) & (density > 0))
     density = np.where(fixed, np.inf, density)
-    return corrected(distribution, x, x, lambda change: change / density)
+    return newton_corrected(distribution, x, x, lambda change: change / density)
 
 
 def _standard_gamma(x: Value, shape: Value, shape0: Value) -> Value:

@@ -20,7 +20,7 @@ from effgrad.functions.scipy.tables import Calling, traced_inside
 from effgrad.modes.batched import Batch
 from effgrad.toolbox.callbacks import CallBack
 from effgrad.toolbox.estimators import Sampled, expectation
-from effgrad.toolbox.frozen import gathered, plain_tree, underived
+from effgrad.toolbox.frozen import as_number_or_array, plain_tree, underived
 from effgrad.toolbox.sampling import CHOICE, DISTRIBUTIONS, Distribution, Sample
 from effgrad.vocabulary import Function, Value
 
@@ -44,7 +44,7 @@ def draw(distribution: Distribution, original: Function, seed: Function, *args: 
     `seed` draws, from the same generator, a seed for estimators that need other samples.
     """
     parameters, size = distribution.bound(args, kwargs)
-    traced = {name: gathered(p) for name, p in parameters.items()}
+    traced = {name: as_number_or_array(p) for name, p in parameters.items()}
     for p in map(plain, traced.values()):
         if type(p) is Batched:
             _check_batch(distribution, original, p.owner)
@@ -129,13 +129,13 @@ def _of_class(kind: Value, replayed: tuple[str, ...], integers: str, bound: Valu
 
     return {
         **{name: drawn(name, row) for name, row in DISTRIBUTIONS.items() if hasattr(kind, name)},
-        **{name: with_original(name, _replayed) for name in replayed if hasattr(kind, name)},
+        **{name: with_original(name, _repeatable_draw) for name in replayed if hasattr(kind, name)},
         **{name: with_original(name, rule) for name, rule in ARRANGED.items() if hasattr(kind, name)},
         "choice": choice,
     }
 
 
-def _replayed(original: Function, *args: Value, **kwargs: Value) -> Value:
+def _repeatable_draw(original: Function, *args: Value, **kwargs: Value) -> Value:
     return take(lambda: original(*args, **kwargs))
 
 
@@ -145,13 +145,13 @@ def _replayed(original: Function, *args: Value, **kwargs: Value) -> Value:
 def _permutation(original: Function, x: Value, axis: int = 0) -> Value:
     if isinstance(x, int | np.integer):
         return take(lambda: original(x))
-    x = gathered(x) if traced_inside(x) else np.asarray(x)
+    x = as_number_or_array(x) if traced_inside(x) else np.asarray(x)
     order = take(lambda: original(np.shape(plain(x))[axis]))
     return np.take(x, order, axis=axis)
 
 
 def _permuted(original: Function, x: Value, *, axis: int | None = None, out: Value = None) -> Value:
-    x = gathered(x) if traced_inside(x) else np.asarray(x)
+    x = as_number_or_array(x) if traced_inside(x) else np.asarray(x)
     shape = np.shape(plain(x))
     places = take(lambda: original(np.arange(np.size(plain(x))).reshape(shape), axis=axis))
     result = np.ravel(x)[places]
@@ -227,12 +227,12 @@ def _choose(
         return take(lambda: original(a, size, replace, p, **along))
     if traced_inside(p) and not replace:
         raise NoRule("numpy's choice without replacement has no derivative rule in its probabilities")
-    count = a if isinstance(a, int) else np.shape(plain(gathered(a)))[axis]
+    count = a if isinstance(a, int) else np.shape(plain(as_number_or_array(a)))[axis]
     if traced_inside(p):
         places = draw(CHOICE, functools.partial(original, count, replace=True), seed, p, size=size)
     else:
         places = take(lambda: original(count, size, replace, p))
-    return places if isinstance(a, int) else np.take(gathered(a), places, axis=axis)
+    return places if isinstance(a, int) else np.take(as_number_or_array(a), places, axis=axis)
 
 
 def _seeded(*args: Value, **kwargs: Value) -> Generator:
@@ -284,7 +284,7 @@ RULES: list[tuple[Value, str, Value]] = [
         for name, distribution in DISTRIBUTIONS.items() if hasattr(np.random, name)
     ),
     (np.random, "choice", Calling(functools.partial(_choose, _choice, _shared_seed))),
-    *((np.random, name, _original(name, _replayed)) for name in LEGACY if hasattr(np.random, name)),
+    *((np.random, name, _original(name, _repeatable_draw)) for name in LEGACY if hasattr(np.random, name)),
     *((np.random, name, _original(name, rule)) for name, rule in ARRANGED.items() if hasattr(np.random, name)),
 ]  # fmt: skip
 __all__ = ["Generator", "expectation"]

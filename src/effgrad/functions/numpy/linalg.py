@@ -9,9 +9,9 @@ from effgrad.errors import NoRule
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.factors import hermitian as _hermitian
-from effgrad.primitives.given import as_computed, given
+from effgrad.primitives.given import as_computed, value_with_derivative
 from effgrad.primitives.pseudoinverse import pinv_of
-from effgrad.primitives.reduction import root, root_of, seen
+from effgrad.primitives.reduction import mark_underflow, root, root_of
 from effgrad.vocabulary import Axes, Axis, Function, Option, Value
 
 
@@ -145,7 +145,7 @@ def _largest_of(sizes: Value, axis: Axis, keepdims: bool = False) -> Value:
 
 def _euclidean(x: Value, axis: Axis, keepdims: bool) -> Value:
     """The square root of the sum of squares."""
-    return root(seen(np.sum(squared(x), axis=axis, keepdims=keepdims), x, axis=axis, keepdims=keepdims))
+    return root(mark_underflow(np.sum(squared(x), axis=axis, keepdims=keepdims), x, axis=axis, keepdims=keepdims))
 
 
 def _matrix_norm(x: Value, ord: Option, keepdims: bool) -> Value:
@@ -180,7 +180,7 @@ def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:
     if not isinstance(ord, int | float | np.integer | np.floating):
         raise NoRule(f"numpy.linalg.norm of the order {ord!r} has no derivative rule: give it a number")
     total = np.sum(size**ord, axis=axis, keepdims=keepdims)
-    return root_of(seen(total, x, axis=axis, keepdims=keepdims), float(1.0 / ord))
+    return root_of(mark_underflow(total, x, axis=axis, keepdims=keepdims), float(1.0 / ord))
 
 
 def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:
@@ -206,7 +206,7 @@ def _norm_of_all(x: Value, ord: Option) -> Value:
     value = plain(x)
     if ord not in (None, 2) or isinstance(value, Tracer) or value.dtype.kind == "c":
         return _vector_norm(x, ord, 0, False)
-    return root(seen(given(np.sum(squared(x)), np.dot(value, value)), x))
+    return root(mark_underflow(value_with_derivative(np.sum(squared(x)), np.dot(value, value)), x))
 
 
 def _by_numpy_if_complex(original: Callable[..., object], definition: Function) -> Function:

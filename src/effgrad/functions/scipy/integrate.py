@@ -52,15 +52,15 @@ def integral(
     result, error, info, *rest = _quad(value, low, high, full_output=1, **options)
     if not traced:
         if low != high and switched():
-            by_parts(func, func, a, b, args, info)
+            on_intervals(func, func, a, b, args, info)
         return (result, error, info, *rest) if full_output else (result, error)
-    total = by_parts(func, func, a, b, args, info)
+    total = on_intervals(func, func, a, b, args, info)
     require(np.isrealobj(plain(total)), "integrate.quad", "no weight and no complex function")
     total = total + (result - float(plain(total)))  # the value is QUADPACK's
     return (total, error, info, *rest) if full_output else (total, error)
 
 
-def by_parts(func: Function, like: Value, a: Value, b: Value, args: Value, info: dict[str, Value]) -> Value:
+def on_intervals(func: Function, like: Value, a: Value, b: Value, args: Value, info: dict[str, Value]) -> Value:
     """The integral by the Gauss-Legendre rule on the intervals that QUADPACK chose, which are in its `info`.
 
     `like` decides where the integrand is smooth. It is `func`, or a function with its values and without derivatives.

@@ -10,20 +10,20 @@ from effgrad.primitives.given import as_computed, with_value
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 
-def evaluated(self: Value) -> Value:
+def evaluator_of(self: Value) -> Value:
     """The object that holds an interpolant's arrays and evaluates it; from SciPy 1.18.1 on, the public one holds it."""
     inner = getattr(self, "_delegate_to", None)
     return self if inner is None else inner
 
 
 def array_of(self: Value, name: str) -> Value:
-    self = evaluated(self)
+    self = evaluator_of(self)
     return getattr(self, f"_{name}") if hasattr(self, f"_{name}") else getattr(self, name)
 
 
 def hold(self: Value, name: str, value: Value) -> None:
     """Set an array of an interpolant, which may be traced."""
-    self = evaluated(self)
+    self = evaluator_of(self)
     setattr(self, f"_{name}" if hasattr(self, f"_{name}") else name, value)
 
 
@@ -79,7 +79,7 @@ def holds(*names: str) -> Function:
 
 
 def holds_arrays(self: Value) -> bool:
-    return bool(holds("_x", "_t", "_c", "x", "t", "c")(evaluated(self)))
+    return bool(holds("_x", "_t", "_c", "x", "t", "c")(evaluator_of(self)))
 
 
 def reached_calls(owner: type, rule: Function, public: type, name: str = "__call__") -> list[Reached]:
@@ -93,7 +93,7 @@ def reached_calls(owner: type, rule: Function, public: type, name: str = "__call
         return original(_plain_twin(self) if holds_arrays(self) else self, *args, **options)
 
     def call(self: Value, *args: Value, **options: Option) -> Value:
-        self = evaluated(self)
+        self = evaluator_of(self)
         if any(isinstance(plain(leaf), Tracer) for leaf in vars_of(self).values()):
             return rule(self, *args, **options)
         return as_computed(value, rule)(self, *args, **options)

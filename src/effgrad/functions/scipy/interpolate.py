@@ -31,7 +31,7 @@ from effgrad.arrays.value import Tracer, example, plain, plain_tree
 from effgrad.functions.scipy import grids, scattered, splines
 from effgrad.functions.scipy.interpolants import (
     array_of,
-    evaluated,
+    evaluator_of,
     holds,
     holds_arrays,
     keep,
@@ -49,7 +49,7 @@ EVALUATED_SPLINE = getattr(_bsplines, "_BSpline", BSpline)
 EVALUATED_POLYNOMIAL = getattr(_interpolate, "_PPoly", PPoly)
 
 
-def _in_place(result: Value, axis: int, ndim: int) -> Value:
+def _move_point_axes(result: Value, axis: int, ndim: int) -> Value:
     """Move the point's axes, which are the first `ndim`, to the place of the axis of interpolation."""
     order = list(range(ndim_of(result)))
     return np.transpose(result, order[ndim : ndim + axis] + order[:ndim] + order[ndim + axis :])
@@ -61,7 +61,7 @@ def _polynomial(self: Value, x: Value, nu: int = 0, extrapolate: Option = None) 
     x = np.asarray(x)
     reals("interpolate", x)
     result = splines.polynomial(array_of(self, "x"), array_of(self, "c"), x, nu, extrapolate)
-    return _in_place(result, self.axis, ndim_of(x))
+    return _move_point_axes(result, self.axis, ndim_of(x))
 
 
 def _bspline(self: Value, x: Value, nu: int = 0, extrapolate: Option = None) -> Value:
@@ -69,7 +69,7 @@ def _bspline(self: Value, x: Value, nu: int = 0, extrapolate: Option = None) -> 
     x = np.asarray(x)
     reals("interpolate", x)
     result = splines.de_boor(array_of(self, "t"), array_of(self, "c"), self.k, x, nu, extrapolate)
-    return _in_place(result, self.axis, ndim_of(x))
+    return _move_point_axes(result, self.axis, ndim_of(x))
 
 
 def _polynomial_integral(self: Value, a: Value, b: Value, extrapolate: Option = None) -> Value:
@@ -130,7 +130,7 @@ def _other_order(self: Value, name: str, nu: int) -> Value:
     """Return SciPy's derivative or antiderivative of an interpolant, with traced knots and coefficients."""
     result = copy.copy(outside(lambda: getattr(_example_of(self), name)(nu)))
     order, c = nu if name == "derivative" else -nu, array_of(self, "c")
-    if not isinstance(evaluated(self), EVALUATED_SPLINE):
+    if not isinstance(evaluator_of(self), EVALUATED_SPLINE):
         x = array_of(self, "x")
         for _ in range(-order):
             c = splines.antiderivative_of_pieces(x, c)

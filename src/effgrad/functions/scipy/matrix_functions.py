@@ -40,7 +40,7 @@ def _sylvester_value(a: Value, b: Value, q: Value) -> Value:
     return result
 
 
-def _gap(a: Value, b: Value) -> Value:
+def _nan_if_singular(a: Value, b: Value) -> Value:
     """Return 1 if the equation has one solution, else NaN: `a` and `-b` must have no common eigenvalue, to rounding."""
     first, second = np.linalg.eigvals(a)[..., :, None], np.linalg.eigvals(b)[..., None, :]
     size = np.max(np.abs(first), axis=(-2, -1), initial=0.0) + np.max(np.abs(second), axis=(-2, -1), initial=0.0)
@@ -48,9 +48,9 @@ def _gap(a: Value, b: Value) -> Value:
     return np.where(least <= SINGULAR * size, np.nan, 1.0)[..., None, None]
 
 
-def _moved(a: Value, b: Value, q: Value) -> Value:
+def _sylvester_or_nan(a: Value, b: Value, q: Value) -> Value:
     """The solution of a Sylvester equation in a derivative; it is NaN where rounding alone would choose a solution."""
-    return sylvester(a, b, q) * evaluated(_gap, a, b)
+    return sylvester(a, b, q) * evaluated(_nan_if_singular, a, b)
 
 
 # Eigenvalues smaller than this, relative to the largest, count as 0 with a rounding error.
@@ -58,14 +58,14 @@ SINGULAR = 1e-13
 sylvester: Primitive = general(
     _sylvester_value,
     jvp=(
-        lambda t, y, a, b, q: -_moved(a, b, np.matmul(t, y)),
-        lambda t, y, a, b, q: -_moved(a, b, np.matmul(y, t)),
-        lambda t, y, a, b, q: _moved(a, b, t),
+        lambda t, y, a, b, q: -_sylvester_or_nan(a, b, np.matmul(t, y)),
+        lambda t, y, a, b, q: -_sylvester_or_nan(a, b, np.matmul(y, t)),
+        lambda t, y, a, b, q: _sylvester_or_nan(a, b, t),
     ),
     vjp=(
-        lambda g, y, a, b, q: -np.matmul(_moved(mT(a), mT(b), g), mT(y)),
-        lambda g, y, a, b, q: -np.matmul(mT(y), _moved(mT(a), mT(b), g)),
-        lambda g, y, a, b, q: _moved(mT(a), mT(b), g),
+        lambda g, y, a, b, q: -np.matmul(_sylvester_or_nan(mT(a), mT(b), g), mT(y)),
+        lambda g, y, a, b, q: -np.matmul(mT(y), _sylvester_or_nan(mT(a), mT(b), g)),
+        lambda g, y, a, b, q: _sylvester_or_nan(mT(a), mT(b), g),
     ),
     name="solve_sylvester",
 )
@@ -76,12 +76,12 @@ sylvester: Primitive = general(
 
 def _factor_change(t: Value, y: Value, a: Value) -> Value:
     size, turn = np.matmul(adjoint(y), a), np.matmul(adjoint(y), t)
-    change = np.matmul(y, sylvester(size, size, turn - adjoint(turn)) * evaluated(_one_lost, size))
+    change = np.matmul(y, sylvester(size, size, turn - adjoint(turn)) * evaluated(_nan_if_not_unique, size))
     beside = t - np.matmul(y, turn)
-    return change if shape_of(a)[-2] == shape_of(a)[-1] else change + _over(beside, size)
+    return change if shape_of(a)[-2] == shape_of(a)[-1] else change + _divided_by(beside, size)
 
 
-def _one_lost(size: Value) -> Value:
+def _nan_if_not_unique(size: Value) -> Value:
     """Return 1 where a Hermitian factor has at most one eigenvalue 0, else NaN: then Q is one of many."""
     values = np.linalg.eigvalsh(size)
     lost = np.sum(values <= SINGULAR * np.max(values, axis=-1, initial=0.0)[..., None], axis=-1)
@@ -93,7 +93,7 @@ def _factor_pull(g: Cotangent, y: Value, a: Value) -> Value:
     return conj(_factor_change(conj(g), y, a))
 
 
-def _over(x: Value, size: Value) -> Value:
+def _divided_by(x: Value, size: Value) -> Value:
     return mT(np.linalg.solve(mT(size), mT(x)))
 
 

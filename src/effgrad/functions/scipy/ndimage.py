@@ -17,7 +17,7 @@ from effgrad.functions.scipy.ranks import RULES as OF_RANKS
 from effgrad.functions.scipy.ranks import continued, each
 from effgrad.functions.scipy.signal import _mode, convolve
 from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, rules_of, traced_inside
-from effgrad.primitives.reduction import root, seen
+from effgrad.primitives.reduction import mark_underflow, root
 from effgrad.vocabulary import Axes, Axis, Function, Option, Reached, Value
 
 
@@ -158,7 +158,9 @@ def _laplace(
     return sum(parts[1:], parts[0])
 
 
-def _second_parts(input: Value, sigma: Value, order: int, mode: Option, cval: Option, **options: Option) -> list[Value]:
+def _gaussian_derivatives(
+    input: Value, sigma: Value, order: int, mode: Option, cval: Option, **options: Option
+) -> list[Value]:
     ndim = ndim_of(input)
     return [_gaussian_filter(input, sigma, [order * (i == axis) for i in range(ndim)], None, mode, cval, **options)
             for axis in range(ndim)]  # fmt: skip
@@ -167,17 +169,17 @@ def _second_parts(input: Value, sigma: Value, order: int, mode: Option, cval: Op
 def _gaussian_laplace(
     input: Value, sigma: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, **options: Option
 ) -> Value:
-    parts = _second_parts(input, sigma, 2, mode, cval, **options)
+    parts = _gaussian_derivatives(input, sigma, 2, mode, cval, **options)
     return sum(parts[1:], parts[0])
 
 
 def _gaussian_gradient_magnitude(
     input: Value, sigma: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, **options: Option
 ) -> Value:
-    parts = _second_parts(input, sigma, 1, mode, cval, **options)
+    parts = _gaussian_derivatives(input, sigma, 1, mode, cval, **options)
     if not parts:  # SciPy returns an image without axes
         return input * 1.0
-    return root(seen(sum(part * part for part in parts), *[part[None] for part in parts], axis=0))
+    return root(mark_underflow(sum(part * part for part in parts), *[part[None] for part in parts], axis=0))
 
 
 def _distance_transform_edt(

@@ -19,9 +19,9 @@ from effgrad.arrays.value import evaluated, example, plain, plain_tree
 from effgrad.functions.scipy.splines import elements
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.functions.scipy.triangles import Triangles, barycentric
-from effgrad.nested import mapped
+from effgrad.nested import map_leaves
 from effgrad.primitives.given import as_computed, outside
-from effgrad.primitives.reduction import root, seen
+from effgrad.primitives.reduction import mark_underflow, root
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 # The arguments that choose neither simplices nor neighbours.
@@ -38,7 +38,7 @@ def _keeping(owner: Any, *names: str) -> Reached:
     kept = dict(zip(own, names, strict=False))
 
     def plain_argument(key: str, value: Value) -> Value:
-        return mapped(example, value) if kept.get(key) in FREE else plain_tree(value)
+        return map_leaves(example, value) if kept.get(key) in FREE else plain_tree(value)
 
     def init(self: Any, *args: Value, **options: Option) -> None:
         values = [*map(plain_argument, own, args), *args[len(own) :]]
@@ -99,7 +99,7 @@ def _rbf(self: Value, x: Value) -> Value:
 
     def basis(x: Value, y: Value) -> Value:
         difference = epsilon * (x[:, None, :] - y[None])
-        return kernel(seen(np.sum(difference**2, axis=-1), difference, axis=-1))
+        return kernel(mark_underflow(np.sum(difference**2, axis=-1), difference, axis=-1))
 
     def interpolated(x: Value, near: Value) -> Value:
         y, low, high = points[near], np.min(plain(points)[near], axis=0), np.max(plain(points)[near], axis=0)

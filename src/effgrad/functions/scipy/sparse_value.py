@@ -14,7 +14,7 @@ from scipy import sparse
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.subarrays import view_as
-from effgrad.arrays.value import Tracer, listed, plain
+from effgrad.arrays.value import Tracer, list_to_array, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_elements import (
     MOVES,
@@ -293,7 +293,8 @@ class TracedSparse(Operations):
     def __matmul__(self, other: Value) -> Value:
         if sparse.issparse(other):
             return self._like(_sparse_product(self, lifted(other)))
-        other = listed(other) if type(other) is list else other if isinstance(other, Tracer) else np.asarray(other)
+        if not isinstance(other, Tracer):
+            other = list_to_array(other) if type(other) is list else np.asarray(other)
         if ndim_of(other) not in (1, 2) or shape_of(other)[0] != self.shape[-1]:
             raise ValueError(f"matmul: dimension mismatch: {self.shape} and {shape_of(other)}")
         values, rows, columns = self.entries()

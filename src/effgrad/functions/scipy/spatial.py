@@ -5,7 +5,7 @@ from scipy.spatial import distance
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import reals, require, rules_of
-from effgrad.primitives.reduction import root, root_of, seen
+from effgrad.primitives.reduction import mark_underflow, root, root_of
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 
@@ -16,7 +16,7 @@ def _cosine(u: Value, v: Value) -> Value:
 
 def _size(u: Value, w: Value = None) -> Value:
     """The length of vectors along the last axis, with weights `w` of the squares."""
-    return root(seen(_weighted(u**2, w), u, axis=-1))
+    return root(mark_underflow(_weighted(u**2, w), u, axis=-1))
 
 
 def _centred(u: Value) -> Value:
@@ -26,7 +26,7 @@ def _centred(u: Value) -> Value:
 def _minkowski(u: Value, v: Value, p: Value = 2, w: Value = None) -> Value:
     if w is None:
         return np.linalg.vector_norm(u - v, axis=-1, ord=p)
-    return root_of(seen(_weighted(np.abs(u - v) ** p, w), u - v, axis=-1), 1 / p)
+    return root_of(mark_underflow(_weighted(np.abs(u - v) ** p, w), u - v, axis=-1), 1 / p)
 
 
 def _weighted(terms: Value, w: Value) -> Value:
@@ -34,7 +34,7 @@ def _weighted(terms: Value, w: Value) -> Value:
 
 
 def _mahalanobis(u: Value, v: Value, VI: Value) -> Value:
-    return root(seen(np.sum(np.matmul(u - v, VI) * (u - v), axis=-1), u - v, axis=-1))
+    return root(mark_underflow(np.sum(np.matmul(u - v, VI) * (u - v), axis=-1), u - v, axis=-1))
 
 
 METRICS: dict[str, Value] = {

@@ -36,15 +36,15 @@ def constant(function: Function) -> Function:
     """Return the rule of a function with a constant result; a staged program guards the values of its arguments."""
 
     def rule(*args: Value, **kwargs: Option) -> Value:
-        return function(*map(_settled, args), **{key: _settled(value) for key, value in kwargs.items()})
+        return function(*map(guarded_value, args), **{key: guarded_value(value) for key, value in kwargs.items()})
 
     rule.constant = True  # type: ignore[attr-defined]
     return rule
 
 
-def _settled(value: Value) -> Value:
+def guarded_value(value: Value) -> Value:
     if type(value) in (list, tuple):
-        return type(value)(map(_settled, value))
+        return type(value)(map(guarded_value, value))
     value = plain(value)
     return value.__array__() if isinstance(value, Tracer) else value
 

@@ -23,7 +23,7 @@ _VARIABLE = r"""\i. (i, \(x, um). case find (i, um) of
 _LET = r"""(0, \(x, um). let after = snd body (x, um) in case find (fst state, after) of
     inl missing -> after, inr factor -> snd bound (factor, delete (fst state, after)))"""
 
-FOLDED = {
+DELTA_ENCODING = {
     "Zero": r"(0, \(x, um). um)",
     "OneHot": _VARIABLE,
     "Var": _VARIABLE,
@@ -45,22 +45,22 @@ FOLDED = {
 
 @cache
 def _folded(name: str) -> t.Term:
-    return parse(FOLDED[name])
+    return parse(DELTA_ENCODING[name])
 
 
-def folded(term: t.Term) -> t.Term:
+def encode_deltas(term: t.Term) -> t.Term:
     """Return a term with delta terms encoded as functions, and computations as functions of their state."""
     match term:
-        case t.Op(name) if name in FOLDED:
+        case t.Op(name) if name in DELTA_ENCODING:
             return _folded(name)
         case t.Pure(content):
-            return t.Lam("_state", t.Pair(folded(content), t.Var("_state")))
+            return t.Lam("_state", t.Pair(encode_deltas(content), t.Var("_state")))
         case t.Do(name, bound, rest):
-            reached = t.Let(name, t.Fst(t.Var("_reached")), t.App(folded(rest), t.Snd(t.Var("_reached"))))
-            return t.Lam("_state", t.Let("_reached", t.App(folded(bound), t.Var("_state")), reached))
+            reached = t.Let(name, t.Fst(t.Var("_reached")), t.App(encode_deltas(rest), t.Snd(t.Var("_reached"))))
+            return t.Lam("_state", t.Let("_reached", t.App(encode_deltas(bound), t.Var("_state")), reached))
         case t.Lam(name, body, annotation) if annotation is not None:
-            return t.Lam(name, folded(body), folded_type(annotation), place=term.place)
-    return term.rebuilt(folded)
+            return t.Lam(name, encode_deltas(body), folded_type(annotation), place=term.place)
+    return term.rebuilt(encode_deltas)
 
 
 def folded_type(type_: t.Type) -> t.Type:

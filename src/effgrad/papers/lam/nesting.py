@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Callable
 
-from effgrad.papers.lam.folding import folded
+from effgrad.papers.lam.folding import encode_deltas
 from effgrad.papers.lam.terms import (
     App,
     Base,
@@ -41,7 +41,7 @@ Leaf = Callable[..., Term]
 
 def as_source(term: Term) -> Term:
     """Return a derivative as a program of the source language; a source program is returned unchanged."""
-    term = folded(_expanded(term))
+    term = encode_deltas(_expanded(term))
     names = {name for part in term.all() for name in part.parts() if isinstance(name, str)}
     if any(_OWN.match(name) for name in names):
         fresh = (name for n in itertools.count(1) if (name := f"v{n}") not in names)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from effgrad.papers.lam.terms import Term
 from effgrad.papers.runs import Results, each_chunk
 from effgrad.papers.syntax import deep
-from effgrad.papers.verify.means import MEANS, PUBLIC, Case, Expected, Mean, Skip, arity, expected, outcomes
+from effgrad.papers.verify.methods import METHODS, PUBLIC, Case, Expected, Method, Skip, arity, expected, outcomes
 from effgrad.papers.verify.programs import program, smaller
 from effgrad.papers.verify.python import source
 
@@ -50,11 +50,11 @@ class Report(Results):
 
     def as_json(self) -> str:
         numbers = {name: getattr(self, name) for name in ("programs", "exact", "skipped", "seconds")}
-        means = {
+        methods = {
             name: {"compared": count, "too_long": self.too_long[name], "furthest": self.furthest.get(name, 0.0)}
             for name, count in self.compared.items()
         }
-        return json.dumps({**numbers, "disagreements": [str(f) for f in self.failures], "means": means}, indent=1)
+        return json.dumps({**numbers, "disagreements": [str(f) for f in self.failures], "means": methods}, indent=1)
 
 
 @dataclass(frozen=True)
@@ -89,15 +89,15 @@ def case_of(seed: str, exact: bool, size: int) -> Case:
 
 
 @deep()
-def examine(seed: str, case: Case, means: dict[str, Mean], report: Report) -> None:
-    """Compare the results of the means on one program with the expected ones, and add the outcomes to a report."""
+def examine(seed: str, case: Case, methods: dict[str, Method], report: Report) -> None:
+    """Compare the results of the methods on one program with the expected ones, and add the outcomes to a report."""
     report.programs += 1
     wanted = _expected(case)
     if wanted is None:
         report.skipped += 1
         return
     report.exact += case.exact
-    for name, quantity, found in outcomes(case, means):
+    for name, quantity, found in outcomes(case, methods):
         if found is None:
             report.too_long[name] += 1
             continue
@@ -123,14 +123,14 @@ def _expected(case: Case) -> Expected | None:
     return None if any(math.log2(size) > 4096 for size in sizes) else wanted
 
 
-def shrunk(failure: Failure, means: dict[str, Mean]) -> Failure:
+def shrunk(failure: Failure, methods: dict[str, Method]) -> Failure:
     """Return a failure of the same mean on a program that is as small as can be found."""
     found = failure
 
     def fails(candidate: Term) -> bool:
         nonlocal found
         report = Report()
-        examine(failure.seed, replace(failure.case, program=candidate), {failure.mean: means[failure.mean]}, report)
+        examine(failure.seed, replace(failure.case, program=candidate), {failure.mean: methods[failure.mean]}, report)
         if report.failures:
             found = report.failures[0]
         return bool(report.failures)
@@ -143,13 +143,13 @@ def _chunk(first: int, last: int, seed: int, size: int) -> Report:
     report = Report()
     for i in range(first, last):
         case = case_of(f"{seed}/{i}", i % 2 == 0, size)
-        examine(f"{seed}/{i}", case, means_for(case), report)
+        examine(f"{seed}/{i}", case, methods_for(case), report)
     return report
 
 
-def means_for(case: Case) -> dict[str, Mean]:
-    """The means that can run a program: those of `PUBLIC` make arrays or floats, so they cannot run over fractions."""
-    return MEANS if case.exact else MEANS | PUBLIC
+def methods_for(case: Case) -> dict[str, Method]:
+    """The methods that can run a program: those of `PUBLIC` make arrays or floats, which excludes fractions."""
+    return METHODS if case.exact else METHODS | PUBLIC
 
 
 def verify(programs: int, seed: int = 0, jobs: int = 1, size: int = 12,

@@ -39,7 +39,7 @@ def _bessel(function: Function, below: int, above: int, scale: complex = 0.0) ->
     return partial
 
 
-def _whole(partial: Function) -> Function:
+def _of_truncated_order(partial: Function) -> Function:
     """Return the partial of a function that truncates its order to an integer."""
     return lambda y, n, x: partial(y, np.trunc(plain(n)), x)
 
@@ -65,12 +65,12 @@ enter({
     sp.jve: (unknown, real_only("jve", _bessel(sp.jve, 1, -1))),
     sp.yv: (unknown, _bessel(sp.yv, 1, -1)),
     sp.yve: (unknown, real_only("yve", _bessel(sp.yve, 1, -1))),
-    sp.yn: (unknown, _whole(_bessel(sp.yv, 1, -1))),
+    sp.yn: (unknown, _of_truncated_order(_bessel(sp.yv, 1, -1))),
     sp.iv: (unknown, _bessel(sp.iv, 1, 1)),
     sp.ive: (unknown, real_only(
         "ive", lambda y, v, x: (sp.ive(v - 1, x) + sp.ive(v + 1, x)) / 2 - _sign(x) * y)),
     sp.kv: (real_only("kv", lambda y, v, x: np.exp(-x) * kve_order(v, x)), _bessel(sp.kv, -1, -1)),
-    sp.kn: (unknown, _whole(_bessel(sp.kv, -1, -1))),
+    sp.kn: (unknown, _of_truncated_order(_bessel(sp.kv, -1, -1))),
     sp.kve: (real_only("kve", lambda y, v, x: kve_order(v, x)), _bessel(sp.kve, -1, -1, 1.0)),
     sp.hankel1: (unknown, _bessel(sp.hankel1, 1, -1)),
     sp.hankel2: (unknown, _bessel(sp.hankel2, 1, -1)),

@@ -111,7 +111,7 @@ def _swept(block: Block, live: set[Buffer]) -> Block:
     return kept
 
 
-def apart(a: Sequence[Affine], b: Sequence[Affine], dims: Dims) -> bool:
+def never_overlap(a: Sequence[Affine], b: Sequence[Affine], dims: Dims) -> bool:
     """Whether accesses at two index tuples of a buffer never meet at two different points of the box."""
     if tuple(a) == tuple(b):
         return True
@@ -177,7 +177,7 @@ def loop_writes(s: Statement) -> set[Buffer]:
     return {b for x in walk([s]) for b in written(x)}
 
 
-def rewritten(body: Block) -> set[Buffer]:
+def overwritten_first(body: Block) -> set[Buffer]:
     """The buffers that a body overwrites in full before it reads them, so that no earlier value of theirs is used."""
     found: set[Buffer] = set()
     seen: set[Buffer] = set()
@@ -201,7 +201,7 @@ def rewritten(body: Block) -> set[Buffer]:
 
 def _in_branches(s: Branch, others: Block) -> set[Buffer]:
     """The buffers that a branch first overwrites in full, on both sides, or on one if they are used nowhere else."""
-    then, other = rewritten(s.then), rewritten(s.other)
+    then, other = overwritten_first(s.then), overwritten_first(s.other)
     used = {b for x in others for b in (*loop_writes(x), *loop_reads(x))}
     sides = [{b for x in part for b in (*loop_writes(x), *loop_reads(x))} for part in (s.then, s.other)]
     return (then & other) | (then - sides[1] - used) | (other - sides[0] - used)

@@ -132,7 +132,7 @@ def variable(name: str) -> Affine:
     return Affine(0, ((name, 1),))
 
 
-def known(value: "Affine | int") -> "Affine | int":
+def as_constant(value: "Affine | int") -> "Affine | int":
     """Return a constant `Affine` as a Python integer, and any other value unchanged."""
     return value.constant if isinstance(value, Affine) and not value.terms else value
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.element import WHERE, cast, element, widened
 from effgrad.stage.loop.ir import INT, Check, Element, Store, constant, index, integer, load
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, whole_view
@@ -153,7 +153,7 @@ class Indexed(Statements):
             extent = integer(self.kept_integer(longest, (0, self.ranges.most(n)), ("extent", extent)))
         if step != 1 and extent.terms:
             raise NotCaptured("a slice with a step and bounds that change")
-        return start, step, known(extent if step == 1 else Affine(-(-extent.constant // step)))
+        return start, step, as_constant(extent if step == 1 else Affine(-(-extent.constant // step)))
 
     def _bound(self, k: Value, n: Extent, default: Extent) -> Affine:
         if k is None:

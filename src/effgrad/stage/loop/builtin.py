@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.element import ADD, WHERE, cast, element, primitive_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
 from effgrad.stage.loop.ir import FLOAT, INT
@@ -40,7 +40,7 @@ def _enumerate(c: Symbols, value: Value, start: int = 0) -> Value:
     begin, step, item = counted.start, counted.step, counted.item
     if step != 1:
         raise NotCaptured("enumerate of a range with a step")
-    return type(counted)(begin, counted.stop, 1, lambda i: (known(affine(i) - begin + start), item(i)))
+    return type(counted)(begin, counted.stop, 1, lambda i: (as_constant(affine(i) - begin + start), item(i)))
 
 
 @rule(zip)

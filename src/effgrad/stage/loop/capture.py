@@ -234,11 +234,11 @@ class Capture(Iteration):
         """`array[key] = value`."""
         if isinstance(array, Lazy) and masks.is_mask(key) and self.home(array) is None:
             # Still an expression: elements that the mask excludes contribute nothing to derivatives.
-            self.rebind(array, self.cast_like(masks.chosen(self, array, key, value), array))
+            self.rebind(array, self.cast_like(masks.assigned_under_mask(self, array, key, value), array))
             return
         array = self.as_memory(array)
         if masks.is_mask(key):
-            self.assign(array, masks.chosen(self, array, key, value))
+            self.assign(array, masks.assigned_under_mask(self, array, key, value))
         elif fancy.is_fancy(key):
             fancy.scatter(self, array, key, value)
         else:
@@ -362,7 +362,7 @@ class Capture(Iteration):
         inside = registry.inside_boundary(f)
         if inside is not f:
             return self.call(inside, args, kwargs)
-        derivative = derivatives.known(f)
+        derivative = derivatives.as_derivative(f)
         if derivative is not None:
             return derivatives.called(self, derivative, args, kwargs)
         if isinstance(f, derivatives.Pullback):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effgrad.stage.loop import planes
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, known, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, variable
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import Frame, Retyped
@@ -118,7 +118,7 @@ class Cells:
         shapes = []
         for count in (affine(0), done, done + 1, affine(len(steps))):
             shape = list(value.shape)
-            shape[growth.axis] = known(count * growth.by + shape[growth.axis])
+            shape[growth.axis] = as_constant(count * growth.by + shape[growth.axis])
             shapes.append(shape)
         buffer = capture.buffer(name.strip("$"), shapes[3], dtype)
         first, view, grown, last = (whole_view(buffer, shape) for shape in shapes)
@@ -195,7 +195,7 @@ class Cells:
     def grow(self, cell: "Cell", value: Lazy, name: str) -> None:
         """Capture again, with memory for an array that each step makes longer."""
         old, new = cell.view.shape, value.shape
-        added = [known(affine(m) - n) for n, m in zip(old, new, strict=True)] if len(old) == len(new) else []
+        added = [as_constant(affine(m) - n) for n, m in zip(old, new, strict=True)] if len(old) == len(new) else []
         axes = [k for k, n in enumerate(added) if n != 0]
         by = added[axes[0]] if len(axes) == 1 else None
         key = origin(self.loop), f"{name} grows"

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, affine, known
+from effgrad.stage.loop.affine import Affine, affine, as_constant
 from effgrad.stage.loop.operands import Lazy, Value, View, same_extent, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
@@ -24,12 +24,12 @@ def concatenate(c: Symbols, arrays: Value, axis: int = 0) -> Value:
         if grown is not None:
             return grown
     total = functools.reduce(lambda n, p: n + p.shape[axis], parts, affine(0))
-    shape = [known(total) if k == axis else n for k, n in enumerate(parts[0].shape)]
+    shape = [as_constant(total) if k == axis else n for k, n in enumerate(parts[0].shape)]
     view = whole_view(c.buffer("joined", shape, np.result_type(*[p.dtype for p in parts])), shape)
     at: Affine = affine(0)
     for p in parts:
         end = at + p.shape[axis]
-        c.assign(c.index(view, (*(slice(None),) * axis, slice(known(at), known(end)))), p)  # type: ignore[arg-type]
+        c.assign(c.index(view, (*(slice(None),) * axis, slice(as_constant(at), as_constant(end)))), p)  # type: ignore[arg-type]
         at = end
     view.own = True
     return view
@@ -39,7 +39,7 @@ def _extended(c: Symbols, array: View, added: Lazy, axis: int) -> View | None:
     """Write more elements into the spare memory after an array that grows; None if their shape or type does not fit."""
     grown = c.growing[array.buffer][1]
     start, stop = array.shape[axis], grown.shape[axis]
-    shape = [known(affine(stop) - start) if k == axis else n for k, n in enumerate(array.shape)]
+    shape = [as_constant(affine(stop) - start) if k == axis else n for k, n in enumerate(array.shape)]
     same = len(shape) == len(added.shape) and all(map(same_extent, shape, added.shape))
     if not same or np.result_type(array.dtype, added.dtype) != array.dtype:
         return None

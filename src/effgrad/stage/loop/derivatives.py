@@ -22,13 +22,13 @@ from effgrad.stage.loop.ir import (
     Map,
     Region,
     Store,
+    all_points,
     constant,
     duplicate,
     load,
     loads,
     reads,
     walk,
-    whole,
     written,
 )
 from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, flat, whole_view
@@ -52,7 +52,7 @@ class Derivative:
             raise NotCaptured(f"{transform.__name__} with {min(self.options)}={self.options[min(self.options)]!r}")
 
 
-def known(f: Value) -> Derivative | None:
+def as_derivative(f: Value) -> Derivative | None:
     """Return a function made by `grad` or a similar transform as a `Derivative`, and None for any other function."""
     if isinstance(f, Derivative):
         return f
@@ -344,7 +344,7 @@ def _leaves(value: Value) -> list[Value]:
 def clear(c: Evaluator, buffers: Sequence[Buffer]) -> None:
     """Set buffers to zero by statements, as the enclosing loop may run them more than once."""
     for b in buffers:
-        dims, indices = whole(b)
+        dims, indices = all_points(b)
         c.block.append(Map(dims, [Store(b, indices, constant(0, b.dtype))]))
 
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from effgrad.stage.loop import pulled_calls
 from effgrad.stage.loop.activity import (
-    apart,
     depends,
     injective,
     loop_reads,
     loop_writes,
-    rewritten,
+    never_overlap,
+    overwritten_first,
     useful,
     varied,
     without_dead,
@@ -39,6 +39,7 @@ from effgrad.stage.loop.ir import (
     Statement,
     Store,
     While,
+    all_points,
     constant,
     index_loads,
     load,
@@ -47,7 +48,6 @@ from effgrad.stage.loop.ir import (
     reads,
     rebuilt,
     walk,
-    whole,
 )
 from effgrad.stage.loop.schedule import Schedule, Stretches
 from effgrad.stage.loop.segments import counted, named_once, restored, segmented, segmented_while
@@ -80,7 +80,7 @@ class Reversal:
         self._note_places()
         for s in region.block:
             if isinstance(s, Repeat | While) and schedule(s):
-                first = rewritten(body := self.again(s))
+                first = overwritten_first(body := self.again(s))
                 self._read(s, [b for x in body for b in loop_reads(x) if b not in first])
         # For each `while` with checkpoints, one step with what it saves. And the cost: about how many bytes are saved,
         # and how often a step is run forward at most.
@@ -253,7 +253,7 @@ class Reversal:
         there, back = self.block(s.body, top or s)
         schedule = self.schedule(s) if top is None and back else None
         if isinstance(schedule, Schedule):
-            saves: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
+            saves: Block = [Push(self.saves, b, *all_points(b)) for b in self.state(s)]
             again = self.again(s)
             needed = {b for x in again for b in loop_writes(x)} | {x.buffer for x in walk(there) if isinstance(x, Push)}
             return segmented(s, schedule, saves, (again, without_dead(there, needed)), back)
@@ -271,7 +271,7 @@ class Reversal:
         return [*saves, s], [*reverse, *bring] if back and back[1] else [*bring, *reverse]
 
     def apply(self, s: Apply, top: Statement | None) -> tuple[Block, Block]:
-        saves: Block = [Push(self.saves, s.output, *whole(s.output))] if self.must_save(s, s.output, top) else []
+        saves: Block = [Push(self.saves, s.output, *all_points(s.output))] if self.must_save(s, s.output, top) else []
         back: Block = []
         g = self.cotangents.get(s.output)
         if g is not None and hasattr(s.function, "reverse"):  # it reads the result, before that is restored
@@ -288,9 +288,9 @@ class Reversal:
         plan = self.schedule(s) if top is None and (back or test_back) else None
         if isinstance(plan, Stretches):
             self.records[s] = [*test, *there]
-            kept: Block = [Push(self.saves, b, *whole(b)) for b in self.state(s)]
+            kept: Block = [Push(self.saves, b, *all_points(b)) for b in self.state(s)]
             changed = sorted((loop_writes(s) - {s.count}) & self.readers.keys(), key=lambda b: b.name)
-            held: Block = [Push(self.saves, b, *whole(b)) for b in changed]
+            held: Block = [Push(self.saves, b, *all_points(b)) for b in changed]
             return segmented_while(s, plan, kept, held, (test, there), (test_back, back), self.saves)
         saves: Block = [Push(self.saves, s.count, (), ())] if self.must_save(s, s.count, top) and top else []
         again: Block = [counted(Affine(0, ((load(s.count, ()), 1),)), [*back, *test_back], True)]
@@ -338,11 +338,11 @@ class Reversal:
         read |= {t.buffer for x in walk(body) if isinstance(x, Map) for t in x.stores if t.adds}
         first, last = self.numbered[s]
         outside = {b for b, at in self.readers.items() if any(not first <= reader <= last for reader in at)}
-        return sorted(loop_writes(s) & (read - rewritten(body) | outside), key=lambda b: b.name)
+        return sorted(loop_writes(s) & (read - overwritten_first(body) | outside), key=lambda b: b.name)
 
 
 def _zeroed(g: Buffer) -> Block:
-    dims, indices = whole(g)
+    dims, indices = all_points(g)
     return [Map(dims, [Store(g, indices, constant(0, g.dtype))])]
 
 
@@ -353,7 +353,7 @@ def _places(m: Map) -> list[Affine]:
 
 def _meets(e: Element, places: Sequence[tuple[Buffer, tuple[Affine, ...]]], m: Map) -> bool:
     """Whether a load may read an element that is written at one of the given places."""
-    return any(e.args[0] is b and (e.args[1] == p or not apart(e.args[1], p, m.dims)) for b, p in places)
+    return any(e.args[0] is b and (e.args[1] == p or not never_overlap(e.args[1], p, m.dims)) for b, p in places)
 
 
 class _Marker:

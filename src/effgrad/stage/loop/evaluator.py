@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effgrad.stage.loop import builtin, concatenation, contractions, fancy, library, masks, planes, small_systems
-from effgrad.stage.loop.affine import NotCaptured, known
+from effgrad.stage.loop.affine import NotCaptured, as_constant
 from effgrad.stage.loop.arithmetic import Operators
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
@@ -105,7 +105,8 @@ class Evaluator(Operators):
         if value.view is None:
             raise NotCaptured("an empty list is read")
         first, *others = value.view.axes
-        return View(value.view.buffer, value.view.base, [Axis(first.axis, first.step, known(value.count)), *others])
+        items = Axis(first.axis, first.step, as_constant(value.count))
+        return View(value.view.buffer, value.view.base, [items, *others])
 
     def kind(self, value: Value) -> Value:
         """The structure, shapes and types of a value, from which `blank` makes a value of zeros."""
@@ -263,7 +264,7 @@ class Evaluator(Operators):
                 raise NotCaptured("a list or a dictionary is indexed by a number of the loop")
             return self.lift(value[key])
         if masks.is_mask(key):
-            return masks.taken(self, value, key)
+            return masks.select(self, value, key)
         if fancy.is_fancy(key):
             return fancy.gather(self, value, key)
         return self.index(value, key)

@@ -392,7 +392,7 @@ def written(s: Statement) -> list[Buffer]:
     return [s.buffer] if isinstance(s, Pop) else []
 
 
-def whole(buffer: Buffer) -> tuple[Dims, tuple[Affine, ...]]:
+def all_points(buffer: Buffer) -> tuple[Dims, tuple[Affine, ...]]:
     """The index box of a whole buffer, and the indices of its points."""
     from_names = [f"w{axis}_{id(buffer)}" for axis in range(len(buffer.shape))]
     dims = tuple((name, affine(n)) for name, n in zip(from_names, buffer.shape, strict=True))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, fresh, known, variable
+from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.branches import Branches
 from effgrad.stage.loop.cells import PEELED, Cells, Unknown
 from effgrad.stage.loop.desugar import (
@@ -207,14 +207,14 @@ class Iteration(Branches):
             return
         step, last = counted.step, self.kept(counted.stop)
         number = f"$number{s.lineno}_{s.col_offset}"
-        frame.own[number], frame.own[stop(s)] = known(counted.start), False
+        frame.own[number], frame.own[stop(s)] = as_constant(counted.start), False
         low, high = (counted.start, last - 1) if step > 0 else (last + 1, counted.start)
         reach = self.ranges.lower(low), self.ranges.upper(high)
         if None in reach:
             raise NotCaptured("`break` in a loop whose length is not known")
 
         def more() -> Value:
-            return self.compare(ast.Lt() if step > 0 else ast.Gt(), frame.own[number], known(last))
+            return self.compare(ast.Lt() if step > 0 else ast.Gt(), frame.own[number], as_constant(last))
 
         def begin() -> None:
             at = frame.own[number]

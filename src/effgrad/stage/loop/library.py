@@ -10,7 +10,7 @@ import scipy.special
 from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop import fancy, masks, planes
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, known, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SQRT, SUBTRACT, WHERE, cast, element, primitive_of
 from effgrad.stage.loop.ir import BOOL, INT, constant, index
 from effgrad.stage.loop.operands import (
@@ -34,7 +34,7 @@ from effgrad.vocabulary import Array, DTypeLike, Entry, Option, Params
 
 def _shape(c: Symbols, shape: Value) -> list[Extent]:
     items = list(shape) if isinstance(shape, tuple | list) else [shape]
-    return [n if isinstance(n, int) else known(c.as_index(n)) for n in items]
+    return [n if isinstance(n, int) else as_constant(c.as_index(n)) for n in items]
 
 
 def _filled(c: Symbols, shape: Value, dtype: DTypeLike, value: Value) -> View | Complex:
@@ -145,7 +145,7 @@ def _mean(
     axes = range(len(value.shape)) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
     count: Any = 1
     for k in axes:
-        count = known(affine(count) * value.shape[k])
+        count = as_constant(affine(count) * value.shape[k])
     return c.elementwise(DIVIDE, c.reduce(value, axis, keepdims), count)
 
 
@@ -339,7 +339,7 @@ def attribute(c: Symbols, value: View | Lazy, name: str) -> Value:
     if name == "size":
         size: Extent = 1
         for n in value.shape:
-            size = known(affine(size) * n)
+            size = as_constant(affine(size) * n)
         return size
     if name == "real":
         return value

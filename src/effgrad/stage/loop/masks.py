@@ -22,7 +22,7 @@ def is_mask(key: Hashable) -> bool:
     return isinstance(key, View | Lazy | np.ndarray) and len(key.shape) > 0 and key.dtype == BOOL
 
 
-def taken(c: Symbols, value: View | Lazy, key: Hashable) -> Masked:
+def select(c: Symbols, value: View | Lazy, key: Hashable) -> Masked:
     """`value[key]`: a copy of the elements that the mask selects now."""
     return Masked(c.lazy(value), aligned(c, c.lazy(key), len(value.shape)))
 
@@ -59,7 +59,7 @@ def mapped(c: Symbols, ufunc: Any, args: list[Value]) -> Masked:
     return Masked(c.elementwise(primitive, *[a.value if isinstance(a, Masked) else a for a in args]), masks[0])
 
 
-def chosen(c: Symbols, array: View | Lazy, key: Value, value: Value) -> Lazy:
+def assigned_under_mask(c: Symbols, array: View | Lazy, key: Value, value: Value) -> Lazy:
     """The array after `array[key] = value`."""
     mask = aligned(c, c.lazy(key), len(array.shape))
     if isinstance(value, Masked):

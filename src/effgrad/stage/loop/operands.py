@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, affine, known
+from effgrad.stage.loop.affine import Affine, affine, as_constant
 from effgrad.stage.loop.element import narrowed
 from effgrad.stage.loop.ir import Buffer, Element, load, loads
 from effgrad.vocabulary import DType
@@ -36,7 +36,7 @@ class View:
 
     @property
     def shape(self) -> tuple[Extent, ...]:
-        return tuple([known(a.extent) for a in self.axes])
+        return tuple([as_constant(a.extent) for a in self.axes])
 
     @property
     def dtype(self) -> DType:
@@ -62,7 +62,7 @@ class Lazy:
 
     def __init__(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> None:
         self.names, self.value, self.weak = tuple(names), value, weak
-        self.shape: tuple[Extent, ...] = tuple([known(n) for n in shape])
+        self.shape: tuple[Extent, ...] = tuple([as_constant(n) for n in shape])
 
     @property
     def dtype(self) -> DType:

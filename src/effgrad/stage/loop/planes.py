@@ -16,7 +16,7 @@ from effgrad.program.resolve import call
 from effgrad.stage.loop import fancy
 from effgrad.stage.loop.affine import NotCaptured, fresh
 from effgrad.stage.loop.element import cast, primitive_of
-from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, constant, load, whole
+from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, all_points, constant, load
 from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, Value, View, common_type, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.small_systems import MOST_UNKNOWNS, ComplexSolution
@@ -367,7 +367,7 @@ class Transform:
         (x,), g = s.inputs, cotangents[s.output]
         n = x.shape[1:][self.axis]
         part, other = Buffer(fresh("part"), x.shape, x.dtype), self.scale * (1 / n if self.inverse else n)
-        dims, place = whole(x)
+        dims, place = all_points(x)
         added = Map(dims, [Store(cotangents[x], place, load(part, place), adds=True)])
         back = replace(s, function=Transform(not self.inverse, self.axis, other), inputs=(g,), output=part)
         return [back, added]

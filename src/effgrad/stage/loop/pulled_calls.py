@@ -15,7 +15,7 @@ from effgrad.api.run import run
 from effgrad.fast.recording import FastTaped
 from effgrad.primitives.cotangents import dense
 from effgrad.stage.loop.affine import fresh, row_major
-from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, load, whole
+from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, all_points, load
 from effgrad.vocabulary import Function, Shadow, Value
 
 
@@ -28,7 +28,7 @@ def reverse(s: Apply, cotangents: Mapping[Buffer, Buffer]) -> tuple[Block, Block
     function = functools.partial(_pulled, s.function, tuple(places))
     sums: Block = []
     for b, start in zip(pulled, starts, strict=False):
-        dims, indices = whole(b)
+        dims, indices = all_points(b)
         part = load(parts, [row_major(dims) + start])
         sums.append(Map(dims, [Store(cotangents[b], indices, part, adds=True)]))
     return [replace(s, function=function, inputs=(*s.inputs, cotangents[s.output]), output=parts)], sums

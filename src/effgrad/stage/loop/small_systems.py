@@ -24,7 +24,7 @@ from effgrad.stage.loop.element import (
     element,
     primitive_of,
 )
-from effgrad.stage.loop.ir import FLOAT, Apply, Block, Buffer, Check, Element, Map, Store, constant, load, whole
+from effgrad.stage.loop.ir import FLOAT, Apply, Block, Buffer, Check, Element, Map, Store, all_points, constant, load
 from effgrad.stage.loop.operands import Lazy, Value, View, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
@@ -147,7 +147,7 @@ class Solution:
         part = Buffer(fresh("part"), b.shape, b.dtype)
         block: Block = [replace(s, function=type(self)(not self.transposed), inputs=(a, g), output=part)]
         if b in cotangents:
-            dims, place = whole(b)
+            dims, place = all_points(b)
             block.append(Map(dims, [Store(cotangents[b], place, load(part, place), adds=True)]))
         if a in cotangents:
             block += self.of_matrix(cotangents[a], part, s.output)

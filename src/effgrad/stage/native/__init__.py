@@ -19,14 +19,14 @@ from effgrad.stage.native.executable import Executable as Executable
 from effgrad.stage.native.executable import Halves as Halves
 from effgrad.stage.native.interrupts import PATIENCE
 from effgrad.stage.native.kernels import Kernel, signature, text
-from effgrad.stage.native.lanes import apart
+from effgrad.stage.native.lanes import split_lanes
 from effgrad.stage.native.plan import Plan
 from effgrad.stage.native.scalars import Body
-from effgrad.stage.native.shared_constants import parametrised
+from effgrad.stage.native.shared_constants import constants_to_memory
 from effgrad.stage.native.steps import Call, Fused, Product
 from effgrad.stage.native.storage import Buffer, Storage
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
-from effgrad.stage.native.triangles import chosen
+from effgrad.stage.native.triangles import triangles_to_where
 from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, same
 from effgrad.vocabulary import Function, Value
 
@@ -40,7 +40,7 @@ class Native:
 
     def __init__(self, graph: Graph, flush_subnormals: bool = False, repeated: bool = False) -> None:
         self.control = engine.control() if flush_subnormals and engine.X86 else None
-        graph = parametrised(apart(chosen(graph)))
+        graph = constants_to_memory(split_lanes(triangles_to_where(graph)))
         plan = self.plan = Plan(graph, repeated)
         self.lock = forks.lock()
         self.arena = np.zeros(plan.arena + ALIGNMENT, np.uint8)

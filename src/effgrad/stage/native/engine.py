@@ -21,7 +21,7 @@ from effgrad.stage.native.cache import Cache
 from effgrad.stage.native.interrupts import ASK, ASK_CALLS, STOPPED
 from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import GUESSED, OWN, Body
-from effgrad.stage.native.sines import written
+from effgrad.stage.native.sines import sine_text
 
 forks.wait_for(ffi.lib._lock._lock)  # the lock that every call of LLVM takes
 llvm.initialize_native_target()
@@ -280,7 +280,7 @@ def engine() -> Engine:
             body = Body("\n".join([*_DECLARED, _DRIVER, *methods]).replace("@DRIVER", "@KERNEL"))
             asking = Body(ASK)
             asking.declared.update(ASK_CALLS)
-            sines = {symbol: written(name, FUSED) for name, symbol in OWN.items()}
+            sines = {symbol: sine_text(name, FUSED) for name, symbol in OWN.items()}
             made.link(_module({"effgrad_driver": body, "effgrad_ask": asking, **sines}), made.optimised)
             flushing = ("effgrad_run_flushing", "effgrad_flush", "effgrad_restore") if X86 else ()
             made.find(("effgrad_driver", "effgrad_ask", *sines, "effgrad_run", *flushing))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.layout import shape_of
-from effgrad.primitives.indices import as_tuple, basic, opened
+from effgrad.primitives.indices import as_tuple, basic, with_ellipsis
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import affine, contiguous, keeps_order, offset_of
 from effgrad.stage.native.fusion import COPY, LARGE_ARRAY, STREAMS, Fusion
@@ -176,7 +176,7 @@ def pieces(node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
     indices = node.primitive.places(shapes, **node.params)[1]
     if not all(map(basic, indices)):
         return None
-    places = [opened(index) for index in indices]
+    places = [with_ellipsis(index) for index in indices]
     if not node.primitive.moves:
         taken = np.zeros(node.shape, np.int8)
         for place in places:

@@ -15,7 +15,7 @@ import numpy as np
 
 from effgrad.arrays.layout import shape_of
 from effgrad.primitives.elementwise import add
-from effgrad.primitives.indices import as_tuple, everything, expanded, reduced_axes
+from effgrad.primitives.indices import as_tuple, one_entry_per_axis, reduced_axes, selects_all
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import (
     broadcast,
@@ -36,7 +36,7 @@ from effgrad.vocabulary import Option, Value
 LONGEST, FEWEST_ROWS = 16, 256
 
 
-def apart(graph: Graph) -> Graph:
+def split_lanes(graph: Graph) -> Graph:
     """Return the graph with short last axes split into lanes where that joins loops, until there are none left."""
     while True:
         chosen = _chosen(graph)
@@ -210,11 +210,11 @@ def _getitem(split: _Splitter, node: Node) -> Value:
     if type(source) is not Node or not source.shape:
         return None
     index = node.params["index"]
-    items = expanded(index, len(source.shape))
+    items = one_entry_per_axis(index, len(source.shape))
     if node.slots or items is None:
         return _gather(split, node, source, as_tuple(index))
     *front, last = items
-    whole = all(map(everything, front))
+    whole = all(map(selects_all, front))
 
     def rest(lane: Value, shape: tuple[int, ...]) -> Value:
         return lane if whole else split.put(part(node, lane, tuple(front), shape))
@@ -233,7 +233,7 @@ def _gather(split: _Splitter, node: Node, source: Node, items: tuple[Value, ...]
     along = type(first) is Slot or isinstance(first, np.ndarray) and first.dtype.kind == "i"
     if len(source.shape) < 2 or not along or not _short(node):
         return None
-    if not all(map(everything, others)):
+    if not all(map(selects_all, others)):
         return None
     slots = tuple(map(split.whole, node.slots))
 
@@ -275,12 +275,12 @@ def _join(split: _Splitter, node: Node) -> Value:
         return None
     rank = len(node.shape)
     indices = node.primitive.places([*map(shape_of, node.args)], **node.params)[1]
-    items = [expanded(index, rank) or [None] for index in indices]
+    items = [one_entry_per_axis(index, rank) or [None] for index in indices]
     if any(None in item for item in items):
         return None
-    if all(everything(i) for *front, _ in items for i in front):
+    if all(selects_all(i) for *front, _ in items for i in front):
         return _join_lanes(split, node, [item[-1] for item in items])
-    return _join_rows(split, node) if all(everything(item[-1]) for item in items) else None
+    return _join_rows(split, node) if all(selects_all(item[-1]) for item in items) else None
 
 
 def _join_lanes(split: _Splitter, node: Node, places: list[Value]) -> Value:

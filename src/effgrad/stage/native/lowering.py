@@ -35,7 +35,7 @@ from effgrad.stage.native import products
 from effgrad.stage.native.element_text import has_code, memory_type
 from effgrad.stage.native.interrupts import INTERRUPTED, steps_between, stretches, wrapped
 from effgrad.stage.native.map_products import as_product, product_numbers
-from effgrad.stage.native.nests import Nest, legal
+from effgrad.stage.native.nests import Nest, without_conflicts
 from effgrad.stage.native.outline import outlined
 from effgrad.stage.native.saves import Stacks
 from effgrad.stage.native.scalars import TYPES, Body, literal
@@ -69,7 +69,7 @@ class Function(Stacks):
         self.label = "entry"
         self.entry: list[str] = []
         self.fixed = _fixed(region)
-        self.legal = {m: legal(m, self.ranges) for m in walk(region.block) if isinstance(m, Map)}
+        self.legal = {m: without_conflicts(m, self.ranges) for m in walk(region.block) if isinstance(m, Map)}
         self.local = self.registers()
         for b in [*region.inputs, *region.outputs]:
             self.pointer(b)

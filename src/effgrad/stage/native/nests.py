@@ -2,15 +2,15 @@
 
 The text depends on what is computed, and on the axes along which elements are adjacent. Extents, strides and offsets
 are arguments, so that maps which differ only in these are compiled once. Every buffer is an argument that aliases no
-other, and the innermost loop is declared to have independent steps, which `legal` ensures. Sums are added up in
-registers, in an order that the compiler chooses; nothing else is reassociated, and no product and sum are fused. Stores
-that add to neighbouring elements, as the adjoint of a stencil does, go through a row. What they add is computed once
-into the row, and gathered from it.
+other, and the innermost loop is declared to have independent steps, which `without_conflicts` ensures. Sums are added
+up in registers, in an order that the compiler chooses. Nothing else is reassociated, and no product and sum are fused.
+Stores that add to neighbouring elements, as the adjoint of a stencil does, go through a row. What they add is computed
+once into the row, and gathered from it.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from effgrad.stage.loop.activity import apart
+from effgrad.stage.loop.activity import never_overlap
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, variable
 from effgrad.stage.loop.ir import Buffer, Dims, Element, Map, Store, load, loads
 from effgrad.stage.native.element_text import Elements, flat
@@ -26,7 +26,7 @@ SHORT = 64
 GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
 
 
-def legal(m: Map, ranges: Ranges) -> list[Map]:
+def without_conflicts(m: Map, ranges: Ranges) -> list[Map]:
     """Return equivalent Maps, in none of which a store changes what another point reads or stores.
 
     A Map with conflicts first computes its values into temporary buffers.
@@ -64,13 +64,13 @@ def _read_elsewhere(t: Store, e: Element, dims: Dims) -> bool:
         return False
     if e.args[1] == t.indices:
         return not _variables(t) >= {name for name, _ in dims}
-    return not apart(e.args[1], t.indices, dims)
+    return not never_overlap(e.args[1], t.indices, dims)
 
 
 def _written_twice(a: Store, b: Store, dims: Dims) -> bool:
     if a.buffer is not b.buffer or (a.adds and b.adds):
         return False
-    return a.indices == b.indices or not apart(a.indices, b.indices, dims)
+    return a.indices == b.indices or not never_overlap(a.indices, b.indices, dims)
 
 
 class Nest(Elements):
@@ -146,7 +146,7 @@ class Nest(Elements):
         v, n = dims[inner]
         around = sorted((d for d in dims if d[0] != v), key=lambda d: -sum(strides[d[0]]))
         loops = [self.loop(name, "0", self.outer(extent)) for name, extent in around]
-        sums, simple, split, scattered = _kinds(stores, dims, v)
+        sums, simple, split, scattered = _classify_stores(stores, dims, v)
         early = _before_others(scattered, [*sums, *simple, *split])
         for t in early:
             self.scattered(v, n, t)
@@ -303,7 +303,9 @@ def _groups(
     return groups
 
 
-def _kinds(stores: Sequence[Store], dims: Dims, v: str) -> tuple[list[Store], list[Store], list[Store], list[Store]]:
+def _classify_stores(
+    stores: Sequence[Store], dims: Dims, v: str
+) -> tuple[list[Store], list[Store], list[Store], list[Store]]:
     """Sort the stores of a nest with the innermost variable `v` into four kinds.
 
     These are sums along it; stores to elements of their own; stores of which several add to one buffer; and stores

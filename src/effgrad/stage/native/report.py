@@ -31,7 +31,7 @@ from effgrad.stage.native import Halves, Native
 from effgrad.stage.native.scalars import TYPES, dtype_of
 from effgrad.stage.native.steps import Call, Fused, Product, Step
 from effgrad.stage.nodes import GUARD
-from effgrad.stage.paths import listed
+from effgrad.stage.paths import titled_lines
 from effgrad.vocabulary import Value
 
 _ROWS = 12
@@ -66,7 +66,7 @@ def report(program: Native, leaves: list[Value], seconds_to_compile: float, unro
         figures = f"{seconds * 1e6:10.1f} {share:>6} {_scaled(operations):>8} {_scaled(traffic):>8} {ceiling:>8}"
         lines.append(f"{figures}  {name[:70]}")
     stayed = _counted([*called, *itertools.chain(*map(_in_loop, program.plan.steps))])
-    return "\n".join([*lines, *listed("calls of NumPy, and why", stayed), *listed("unrolled", unrolled)])
+    return "\n".join([*lines, *titled_lines("calls of NumPy, and why", stayed), *titled_lines("unrolled", unrolled)])
 
 
 def _timed(program: Native, leaves: list[Value]) -> list[tuple[float, int, int, str]]:

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from effgrad.primitives.indices import as_tuple, basic, opened
+from effgrad.primitives.indices import as_tuple, basic, with_ellipsis
 from effgrad.stage.native.fusion import COPY, Fusion
 from effgrad.stage.native.gathers import Gathers
 from effgrad.stage.native.kernels import Operand, operand
@@ -49,7 +49,7 @@ def _target(piece: Node, index: Index, total: Storage, node: Node, gathers: Gath
     if any(type(i) is Slot for i in as_tuple(index)):
         places = gathers.computed(index, node.slots, total.view)
     elif basic(index):
-        part = Storage(total.buffer, total.view[opened(index)])
+        part = Storage(total.buffer, total.view[with_ellipsis(index)])
     else:
         places = np.ascontiguousarray(np.arange(total.view.size).reshape(total.view.shape)[index])
         part = strided(total, places) if disjoint([places], total.view.size) else None

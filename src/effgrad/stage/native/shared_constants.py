@@ -18,7 +18,7 @@ _FLOAT = np.dtype(float)
 FEWEST = 32
 
 
-def parametrised(graph: Graph) -> Graph:
+def constants_to_memory(graph: Graph) -> Graph:
     """Return the graph with the constants of its array operations in arrays of one element."""
     found = [n for n in graph if _has_constant(n)]
     if len(found) < FEWEST:

@@ -24,7 +24,7 @@ _PARTS = tuple(map(float.fromhex, ("0x1.921fb544p+1", "0x1.0b4611a6p-33", "0x1.3
 _ROUNDING = 1.5 * 2.0**52
 
 
-def written(name: str, fused: bool) -> Body:
+def sine_text(name: str, fused: bool) -> Body:
     """Return the function `double @KERNEL(double %x)`, "sin" or "cos"; unless `fused`, it only calls the C library."""
     body = Body()
     body.lines += ["define double @KERNEL(double %x) {", "entry:"]

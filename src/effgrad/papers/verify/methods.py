@@ -1,9 +1,10 @@
 """The methods ("means") that compute the derivative of a program, and bounds for their differences by rounding.
 
-`outcomes` runs one program at one point by all means: `lam` and its translations, EFF under the handlers of chapter 8,
-and every mode of effgrad on the program as Python. Their results are compared with the symbolic derivative, `expected`.
-Over fractions all must be equal. Over floats Wilkinson's running error analysis bounds the rounding error of the
-symbolic derivative: every number carries a bound of its error. The result of a mean may differ by a multiple of that.
+`outcomes` runs one program at one point by all methods: `lam` and its translations, EFF under the handlers of chapter
+8, and every mode of effgrad on the program as Python. Their results are compared with the symbolic derivative,
+`expected`. Over fractions all must be equal. Over floats Wilkinson's running error analysis bounds the rounding error
+of the symbolic derivative: every number carries a bound of its error. The result of a method may differ by a multiple
+of that.
 """
 
 import math
@@ -36,7 +37,7 @@ from effgrad.papers.syntax import TooManySteps, Value
 from effgrad.papers.verify.python import compiled, exact, floating
 from effgrad.primitives import cotangents
 
-STEPS = 20_000  # the limit for the means that lose sharing, whose cost may be exponential
+STEPS = 20_000  # the limit for the methods that lose sharing, whose cost may be exponential
 SLACK = 1000.0  # the tolerance, as a multiple of the error bound
 SMALL = 1e-12
 
@@ -196,10 +197,10 @@ _ROUNDED: dict[str, tuple[Callable[..., float], Callable[..., tuple[float, ...]]
 }
 
 
-# The means: each is the name of a quantity, and a function that computes it
+# The methods: each is the name of a quantity, and a function that computes it
 
 
-Mean = tuple[str, Callable[[Case], list[Value]]]
+Method = tuple[str, Callable[[Case], list[Value]]]
 
 
 def _lam(case: Case, program: Term, *arguments: Value, steps: int = 10**6) -> Value:
@@ -284,7 +285,7 @@ def _vectors(case: Case) -> list[Value]:
 
 def _trees(case: Case) -> list[Value]:
     # `Trees` has no limit of steps. Figure 8 is the same method with a limit, so it runs first and may raise.
-    MEANS["lam reverse, figure 8"][1](case)
+    METHODS["lam reverse, figure 8"][1](case)
     return _counted(Trees(), case)
 
 
@@ -306,7 +307,7 @@ def _line(f: Callable[[Value], Value], x: Value, v: Value) -> Callable[[Value], 
     return lambda t: f(moved(x, v, t))
 
 
-MEANS: dict[str, Mean] = {
+METHODS: dict[str, Method] = {
     "lam": ("value", lambda case: [_lam(case, case.program, nested(case.point))]),
     "lam forward, figure 4": ("slope", _tangent(forward)),
     "lam forward, figure 16": ("slope", _tangent(forward_derivative)),
@@ -325,8 +326,8 @@ MEANS: dict[str, Mean] = {
     "Python taylor": ("slope", _along(lambda: Taylor(2), _series, lambda shadow: shadow[1])),
     "Python taylor, twice": ("curvature", _along(lambda: Taylor(2), _series, lambda shadow: 2 * shadow[2])),
 }
-# These means make arrays or floats, so they do not run over fractions.
-PUBLIC: dict[str, Mean] = {
+# These methods make arrays or floats, so they do not run over fractions.
+PUBLIC: dict[str, Method] = {
     "Python vectors": ("gradient", _vectors),
     "Python trees": ("gradient", _trees),
     "grad with fused parts": ("gradient", _fused),
@@ -340,12 +341,12 @@ PUBLIC: dict[str, Mean] = {
 }  # fmt: skip
 
 
-def outcomes(case: Case, means: dict[str, Mean]) -> Iterator[tuple[str, str, list[Value] | Exception | None]]:
+def outcomes(case: Case, methods: dict[str, Method]) -> Iterator[tuple[str, str, list[Value] | Exception | None]]:
     """Yield for each mean its name, the quantity, and the result.
 
     The result is None if the mean took too many steps, or the exception that it raised.
     """
-    for name, (quantity, find) in means.items():
+    for name, (quantity, find) in methods.items():
         try:
             yield name, quantity, find(case)
         except TooManySteps:

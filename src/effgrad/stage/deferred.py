@@ -24,13 +24,13 @@ from effgrad.vocabulary import DType, Params, Value
 LARGE = 1 << 14
 
 # Python's comparisons and logical operators, which act on arrays element by element.
-_TELLING = {
+TRUTH_OPERATORS = {
     operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
     operator.and_, operator.or_, operator.xor, operator.invert,
 }  # fmt: skip
 
 
-class Later:
+class Deferred:
     """A deferred value: it holds the operation that computes it until the value is needed.
 
     `isinstance` takes it for an instance of its `kind`. `ordered` means that it is certainly in C order in memory. The
@@ -40,7 +40,7 @@ class Later:
     __slots__ = ("operation", "value", "kind", "shape", "dtype", "ordered", "root")
 
     def __init__(
-        self, kind: type, shape: tuple[int, ...], dtype: DType, ordered: bool, root: "Later | None" = None
+        self, kind: type, shape: tuple[int, ...], dtype: DType, ordered: bool, root: "Deferred | None" = None
     ) -> None:
         self.kind, self.shape, self.dtype, self.ordered, self.root = kind, shape, dtype, ordered, root or self
         self.operation: tuple[Primitive, Sequence[Any], dict[str, Any]] | None = None
@@ -53,28 +53,28 @@ class Later:
     def __len__(self) -> int:
         return len(np.empty(self.shape, np.bool_))
 
-    def item(self) -> "Later":
+    def item(self) -> "Deferred":
         """Return the number as a Python float or complex, deferred too."""
         kind = complex if self.dtype.kind == "c" else float
-        number = Later(kind, (), np.dtype(kind), True)
+        number = Deferred(kind, (), np.dtype(kind), True)
         number.operation = constant(kind), [self], {}
         return number
 
 
-def computed(value: Value) -> Value:
+def force(value: Value) -> Value:
     """Return a value; if it is deferred, carry out its operation and the deferred operations that it depends on."""
-    if type(value) is not Later:
+    if type(value) is not Deferred:
         return value
     waiting = [value]
     while waiting:
         last = waiting[-1]
         if last.operation is not None:
             primitive, args, params = last.operation
-            missing = [a for a in args if type(a) is Later and a.operation is not None]
+            missing = [a for a in args if type(a) is Deferred and a.operation is not None]
             if missing:
                 waiting += missing
                 continue
-            last.value = primitive.function(*[a.value if type(a) is Later else a for a in args], **params)
+            last.value = primitive.function(*[a.value if type(a) is Deferred else a for a in args], **params)
             last.operation = None
         waiting.pop()
     return value.value
@@ -82,7 +82,7 @@ def computed(value: Value) -> Value:
 
 def small(value: Value) -> Value:
     """Return a value of the same type with one element: an array of ones of as many axes, or the number one."""
-    if type(value) is not Later and type(value) is not np.ndarray:
+    if type(value) is not Deferred and type(value) is not np.ndarray:
         return value
     kind: Any = value.__class__
     return kind(1) if kind is not np.ndarray else np.ones((1,) * value.ndim, value.dtype)
@@ -92,13 +92,13 @@ def result(primitive: Primitive, args: Sequence[Value], params: Params) -> Value
     """Return the result of an operation, deferred for large arrays, and for loops, which would have to be compiled."""
     if primitive.yields is None:
         for a in args:
-            if type(a) is Later or (type(a) is np.ndarray and a.size >= LARGE):
+            if type(a) is Deferred or (type(a) is np.ndarray and a.size >= LARGE):
                 break
         else:
             return primitive.function(*args, **params)
-    told = _told(primitive, args, params)
+    told = infer_result(primitive, args, params)
     if told is None:
-        return primitive.function(*map(computed, args), **params)
+        return primitive.function(*map(force, args), **params)
     # The program may overwrite an argument later, so the deferred operation keeps its present value.
     told.operation = primitive, [_as_now(a) for a in args], params
     return told
@@ -113,20 +113,20 @@ def _as_now(a: Value) -> Value:
 
 def share_memory(a: Value, b: Value) -> bool:
     """Whether two values share memory."""
-    if type(a) is Later and type(b) is Later:
+    if type(a) is Deferred and type(b) is Deferred:
         return a.root is b.root
-    a, b = (x.value if type(x) is Later else x for x in (a, b))
+    a, b = (x.value if type(x) is Deferred else x for x in (a, b))
     return a is not None and b is not None and np.may_share_memory(a, b)
 
 
-def _told(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
+def infer_result(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred | None:
     """Return the deferred result of an operation; None if its shape, dtype and layout cannot be inferred."""
     if primitive.function is float:  # from a derivative with respect to a Python float
-        return Later(float, (), np.dtype(float), True)
+        return Deferred(float, (), np.dtype(float), True)
     rule = _viewed if primitive.view else _joined if primitive.places else _RULES.get(primitive)
     if primitive.yields is not None:
         shape, dtype = primitive.yields(**params)
-        return Later(np.ndarray if shape else dtype.type, shape, dtype, True)
+        return Deferred(np.ndarray if shape else dtype.type, shape, dtype, True)
     if rule is None and not params and _elementwise(primitive):
         rule = _broadcast
     if rule is None or not all(isinstance(a, np.ndarray | np.generic | float | int | complex) for a in args):
@@ -141,34 +141,34 @@ def _told(primitive: Primitive, args: Sequence[Value], params: Params) -> Later 
 def _elementwise(primitive: Primitive) -> bool:
     function: Any = primitive.function
     if primitive.kind == "constant":
-        return function in _TELLING or (isinstance(function, np.ufunc) and function.signature is None)
+        return function in TRUTH_OPERATORS or (isinstance(function, np.ufunc) and function.signature is None)
     return primitive.kind == "elementwise"
 
 
 def _ordered(value: Value) -> bool:
     """Whether elementwise results of a value are in C order in memory: NumPy keeps the order of the argument's axes."""
-    if type(value) is Later:
+    if type(value) is Deferred:
         return value.ordered
     steps = [abs(step) for step, n in zip(value.strides, value.shape, strict=True) if n > 1] if np.ndim(value) else []
     return all(a > b for a, b in itertools.pairwise(steps))
 
 
-def _typed_as(one: Value, shape: tuple[int, ...], ordered: bool) -> Later:
+def _typed_as(one: Value, shape: tuple[int, ...], ordered: bool) -> Deferred:
     """Return a deferred value of this shape, with the class and dtype of the sample `one`."""
-    return Later(one.__class__, shape, np.result_type(one), ordered)
+    return Deferred(one.__class__, shape, np.result_type(one), ordered)
 
 
-def _broadcast(primitive: Primitive, args: Sequence[Value], params: Params) -> Later:
+def _broadcast(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred:
     shape = np.broadcast_shapes(*map(np.shape, args))
     return _typed_as(primitive.function(*map(small, args)), shape, all(map(_ordered, args)))
 
 
-def _converted(primitive: Primitive, args: Sequence[Value], params: Params) -> Later:
+def _converted(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred:
     (x,) = args
     return _typed_as(primitive.function(small(x), **params), x.shape, _ordered(x))
 
 
-def _reduced(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
+def _reduced(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred | None:
     ((x,), axis) = args, params["axis"]
     one = primitive.function(small(x), axis=axis)
     axes = reduced_axes(axis, x.ndim)
@@ -177,7 +177,7 @@ def _reduced(primitive: Primitive, args: Sequence[Value], params: Params) -> Lat
     return _typed_as(one, tuple(n for i, n in enumerate(x.shape) if i not in axes), _ordered(x))
 
 
-def _product(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
+def _product(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred | None:
     one = primitive.function(*map(small, args))
     a, b = map(np.shape, args)
     rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
@@ -186,7 +186,7 @@ def _product(primitive: Primitive, args: Sequence[Value], params: Params) -> Lat
     return _typed_as(one, (*np.broadcast_shapes(a[:-2], b[:-2]), *rows, *columns), all(map(_ordered, args)))
 
 
-def _contracted(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
+def _contracted(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred | None:
     inputs, output = params["subscripts"].split("->")
     sizes: dict[str, int] = {}
     for term, x in zip(inputs.split(","), args, strict=True):
@@ -198,42 +198,42 @@ def _contracted(primitive: Primitive, args: Sequence[Value], params: Params) -> 
     return _typed_as(primitive.function(*map(small, args), **params), tuple(sizes[letter] for letter in output), False)
 
 
-def _viewed(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
+def _viewed(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred | None:
     """Return the deferred result of a move of one array, which may be a view; None if it cannot be inferred.
 
     The move is tried on an array that is never read. Whether it gives a view depends on the memory layout only if it
     merges axes; the trials in C and in Fortran order then disagree, and the move is not deferred.
     """
     (x,) = args
-    if type(x) is not Later and not isinstance(x, np.ndarray):
+    if type(x) is not Deferred and not isinstance(x, np.ndarray):
         return None
-    seen, shares = _look(primitive, x.shape, "C", params)
-    if type(x) is not Later and (shares or type(seen) is not np.ndarray):
+    seen, shares = trial_move(primitive, x.shape, "C", params)
+    if type(x) is not Deferred and (shares or type(seen) is not np.ndarray):
         return None  # carrying it out takes no time
     if type(seen) is not np.ndarray:
         return _typed_as(x.dtype.type(0), (), True)
     ordered = _ordered(x) and seen.flags.c_contiguous
-    if type(x) is not Later:
-        return Later(np.ndarray, seen.shape, x.dtype, ordered)
-    if not x.ordered and shares != _look(primitive, x.shape, "F", params)[1]:
+    if type(x) is not Deferred:
+        return Deferred(np.ndarray, seen.shape, x.dtype, ordered)
+    if not x.ordered and shares != trial_move(primitive, x.shape, "F", params)[1]:
         return None
-    return Later(np.ndarray, seen.shape, x.dtype, ordered, x.root if shares else None)
+    return Deferred(np.ndarray, seen.shape, x.dtype, ordered, x.root if shares else None)
 
 
-def _look(primitive: Primitive, shape: tuple[int, ...], order: Value, params: Params) -> tuple[Value, bool]:
+def trial_move(primitive: Primitive, shape: tuple[int, ...], order: Value, params: Params) -> tuple[Value, bool]:
     """Return the result of a move of an array that is never read, and whether they share memory."""
     memory = np.empty(shape, np.bool_, order)
     seen = primitive.function(memory, **params)
     return seen, np.may_share_memory(seen, memory)
 
 
-def _joined(primitive: Primitive, args: Sequence[Value], params: Params) -> Later | None:
+def _joined(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred | None:
     shape, _ = primitive.places([np.shape(x) for x in args], **params)
     # A join that adds up its pieces writes them into an array of zeros, which is in C order.
-    return Later(np.ndarray, tuple(shape), np.result_type(*args), not primitive.moves or all(map(_ordered, args)))
+    return Deferred(np.ndarray, tuple(shape), np.result_type(*args), not primitive.moves or all(map(_ordered, args)))
 
 
-_Rule = Callable[[Primitive, Sequence[Any], dict[str, Any]], Later | None]
+_Rule = Callable[[Primitive, Sequence[Any], dict[str, Any]], Deferred | None]
 _RULES: dict[Primitive, _Rule] = {
     sum_: _reduced, maximum_of: _reduced, minimum_of: _reduced, matmul: _product, einsum: _contracted,
     astype: _converted,
