@@ -10,7 +10,7 @@ from effgrad.stage.loop import masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.element import primitive_of
 from effgrad.stage.loop.operands import SYMBOLIC, Complex, Masked, Value, symbolic
-from effgrad.stage.loop.symbols import Symbols
+from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function
 
 OPERATIONS: dict[type, tuple[Function, Value]] = {
@@ -58,9 +58,7 @@ class Operators(Symbols):
 
     def compare(self, op: ast.cmpop, a: Value, b: Value) -> Value:
         if type(op) in PLAIN:
-            if isinstance(a, (*SYMBOLIC, Complex)) and b is None:
-                return isinstance(op, ast.IsNot)
-            return PLAIN[type(op)](a, b)
+            return self.compare_plainly(op, a, b)
         plain, ufunc = COMPARISONS[type(op)]
         if planes.some([a, b]) and symbolic([a, b]):
             return planes.compared(self, op, a, b)
@@ -72,6 +70,21 @@ class Operators(Symbols):
                 if _decided(op, low, high) is answer:
                     return answer
         return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
+
+
+    def compare_plainly(self, op: ast.cmpop, a: Value, b: Value) -> Value:
+        """Return the value of `is` or `in`; among known items, a symbolic one is compared with each."""
+        if isinstance(op, ast.Is | ast.IsNot):
+            if b is None or not (symbolic([a]) or symbolic([b])):
+                return PLAIN[type(op)](a, b) if not isinstance(a, (*SYMBOLIC, Complex)) else isinstance(op, ast.IsNot)
+            raise NotCaptured("`is` of values that the loop computes")
+        if not (symbolic([a]) or symbolic([b])):
+            return PLAIN[type(op)](a, b)
+        if not isinstance(b, tuple | list | range | dict | set | frozenset) or len(b) > MOST_UNROLLED:
+            raise NotCaptured("`in` of values that the loop computes")
+        inside = isinstance(op, ast.In)
+        answers = [self.compare(ast.Eq() if inside else ast.NotEq(), a, item) for item in b]
+        return self.all_of(answers, not inside) if answers else not inside
 
 
 def _decided(op: ast.cmpop, low: int | None, high: int | None) -> bool | None:

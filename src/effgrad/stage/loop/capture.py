@@ -112,7 +112,7 @@ class Capture(Iteration):
             self.line = getattr(s, "lineno", self.line)
             frame.rest = [*statements[number + 1 :], *frame.after]
             if isinstance(s, ast.If):
-                test = self.truth(self.expression(s.test, frame))
+                test = self.truth(self.condition(s.test, frame))
                 if isinstance(test, bool):
                     self.body(s.body if test else s.orelse, frame)
                 elif leaves(s):

@@ -27,7 +27,7 @@ def raise_(c: Evaluator, s: ast.Raise, frame: Frame) -> None:
 
 def assert_(c: Evaluator, s: ast.Assert, frame: Frame) -> None:
     """`assert test, "a text"`."""
-    test = c.truth(c.expression(s.test, frame))
+    test = c.truth(c.condition(s.test, frame))
     if test is not True:
         if c.caught:
             raise NotCaptured("an `assert` inside a `try`")

@@ -142,14 +142,14 @@ class Evaluator(Operators):
         return self.binary(e.op, self.expression(e.left, frame), self.expression(e.right, frame))
 
     def _UnaryOp(self, e: ast.UnaryOp, frame: Frame) -> Value:
-        value = self.expression(e.operand, frame)
-        if isinstance(e.op, ast.UAdd):
-            return value
         if isinstance(e.op, ast.Not):
-            truth = self.truth(value)
+            truth = self.truth(self.condition(e.operand, frame))
             if isinstance(truth, bool):
                 return not truth
             return self.number(element(primitive_of(np.logical_not), truth))  # type: ignore[arg-type]
+        value = self.expression(e.operand, frame)
+        if isinstance(e.op, ast.UAdd):
+            return value
         if isinstance(value, View | Lazy | Masked | Complex):
             ufunc = np.negative if isinstance(e.op, ast.USub) else np.invert
             return self.call(ufunc, [value], {})
@@ -165,12 +165,27 @@ class Evaluator(Operators):
         self.bind(e.target, value, frame)
         return frame.own[e.target.id]
 
+    def condition(self, e: ast.expr, frame: Frame) -> Value:
+        """Return the value of an expression of which only the truth counts."""
+        return self.connected(e, frame, self.condition) if isinstance(e, ast.BoolOp) else self.expression(e, frame)
+
     def _BoolOp(self, e: ast.BoolOp, frame: Frame) -> Value:
+        return self.connected(e, frame, self.truth_value)
+
+    def truth_value(self, e: ast.expr, frame: Frame) -> Value:
+        """Return the value of an operand that `and` or `or` may return itself: it must be a truth value or known."""
+        value = self.expression(e, frame)
+        if isinstance(value, SYMBOLIC) and not (isinstance(value, View | Lazy) and self.lazy(value).dtype == BOOL):
+            raise NotCaptured("the value of `and` or `or` of numbers")
+        return value
+
+    def connected(self, e: ast.BoolOp, frame: Frame, operand: Callable[[ast.expr, Frame], Value]) -> Value:
+        """Return the value of `and` or `or`, of operands that `operand` evaluates."""
         check_binding(e.values[1:])
         results: list[Value] = []
         every = isinstance(e.op, ast.And)
         for v in e.values:
-            value = self.operand(v, results, every, frame)
+            value = self.operand(v, results, every, frame, operand)
             if not isinstance(value, SYMBOLIC) and bool(value) is not every:
                 if not results:
                     return value
@@ -179,19 +194,23 @@ class Evaluator(Operators):
             results.append(value)
         if not symbolic(results):
             return results[-1]
+        if operand != self.condition and not all(isinstance(value, bool | View | Lazy) for value in results):
+            raise NotCaptured("the value of `and` or `or` of numbers")
         return self.all_of(results, every)
 
-    def operand(self, e: ast.expr, before: list[Value], every: bool, frame: Frame) -> Value:
+    def operand(
+        self, e: ast.expr, before: list[Value], every: bool, frame: Frame, evaluate: Callable[[ast.expr, Frame], Value]
+    ) -> Value:
         """The value of one operand of `and` or `or`. An operand that adds statements becomes a block of a branch.
 
         So it runs, and may raise, only if Python runs it. The value is then that of all operands so far, and `before`
         is emptied.
         """
         if not symbolic(before):
-            return self.expression(e, frame)
+            return evaluate(e, frame)
         self.settle_all()
         with self.inside() as block:
-            value = self.expression(e, frame)
+            value = evaluate(e, frame)
         if not block:
             return value
         so_far, cell = self.buffer("flag", (), BOOL), self.buffer("flag", (), BOOL)
@@ -209,21 +228,9 @@ class Evaluator(Operators):
         going = self.truth(test())
         return constant(going, BOOL) if isinstance(going, bool) else going
 
-    def all_of(self, values: Sequence[Value], every: bool) -> bool | Lazy:
-        ufunc = primitive_of(np.logical_and if every else np.logical_or)
-        result: Value = None
-        for value in values:
-            truth = self.truth(value)
-            if isinstance(truth, bool):
-                if truth is not every:
-                    return truth
-                continue
-            result = truth if result is None else element(ufunc, result, truth)  # type: ignore[arg-type]
-        return every if result is None else self.number(result)
-
     def _IfExp(self, e: ast.IfExp, frame: Frame) -> Value:
         check_binding([e.body, e.orelse])
-        test = self.truth(self.expression(e.test, frame))
+        test = self.truth(self.condition(e.test, frame))
         if isinstance(test, bool):
             return self.expression(e.body if test else e.orelse, frame)
 
@@ -335,7 +342,7 @@ class Evaluator(Operators):
         found = []
         for item in items:
             self.bind(g.target, item, inner)
-            tests = [self.truth(self.expression(t, inner)) for t in g.ifs]
+            tests = [self.truth(self.condition(t, inner)) for t in g.ifs]
             if not all(isinstance(t, bool) for t in tests):
                 raise NotCaptured("a comprehension that tests values")
             if all(tests):

@@ -242,7 +242,7 @@ class Iteration(Branches):
         self.length = None if self.length == -1 else self.length
         check_binding([s.test])
         with frame.followed_by(()):
-            self.until(s, frame, set(), frozenset(), lambda: self.expression(s.test, frame), lambda: None)
+            self.until(s, frame, set(), frozenset(), lambda: self.condition(s.test, frame), lambda: None)
 
     def until(
         self, s: ast.For | ast.While, frame: Frame, targets: set[str], extra: frozenset[str],

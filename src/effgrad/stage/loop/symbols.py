@@ -18,7 +18,7 @@ from effgrad.vocabulary import Function, Params
 MOST_UNROLLED = 64
 # A list of at most this many arrays is stacked into one array.
 MOST_STACKED = 512
-_OR = constant_primitive(np.logical_or)
+_OR, _AND = constant_primitive(np.logical_or), constant_primitive(np.logical_and)
 
 
 class Symbols(Values):
@@ -120,6 +120,19 @@ class Symbols(Values):
         if isinstance(value, Affine):
             return self.truth(self.unequal(value))
         return bool(value)
+
+    def all_of(self, values: Sequence[Value], every: bool) -> bool | Lazy:
+        """Return whether every value is true, or with `every=False` whether one is."""
+        ufunc = _AND if every else _OR
+        result: Value = None
+        for value in values:
+            truth = self.truth(value)
+            if isinstance(truth, bool):
+                if truth is not every:
+                    return truth
+                continue
+            result = truth if result is None else element(ufunc, result, truth)
+        return every if result is None else self.number(result)
 
     def unequal(self, value: Affine) -> Lazy | bool:
         """Whether an integer differs from zero: decided now if its bounds allow it, else a lazy truth value."""

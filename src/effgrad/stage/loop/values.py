@@ -240,7 +240,7 @@ class Statements:
             names = [fresh("e") for _ in value.axes]
             return self.made(names, value.shape, value.element([variable(n) for n in names]))
         if isinstance(value, Affine):
-            return Lazy((), (), index(value), True)
+            return self.made((), (), index(value), True)  # it reads cells that a step may overwrite
         if isinstance(value, bool | int | float | np.generic) and not isinstance(value, np.complexfloating):
             weak = not isinstance(value, np.generic)
             return Lazy((), (), constant(value, np.result_type(value)), weak)
