@@ -17,10 +17,12 @@ from effgrad.functions.scipy.integrate import (
     WEIGHTS,
     integral,
     integrand_term,
+    is_fitted,
     on_intervals,
     refuse_jumps,
+    refuse_kinks,
 )
-from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
+from effgrad.functions.scipy.tables import Calling, derivative_order, reals, require, traced_inside
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Observed, as_number_or_array, number, plain_tree
@@ -35,8 +37,12 @@ LEVELS = 8
 
 
 def _sum(term: Function, start: float, end: float, points: Value, weights: Value) -> Value:
-    terms = [weight * term(float(t)) for t, weight in zip(start + (end - start) * (0.5 + points), weights, strict=True)]
+    terms = [weight * value for weight, value in zip(weights, _terms(term, start, end, points), strict=True)]
     return (end - start) * sum(terms[1:], terms[0])
+
+
+def _terms(term: Function, start: float, end: float, points: Value) -> list[Value]:
+    return [term(float(t)) for t in start + (end - start) * (0.5 + points)]
 
 
 def _graded(start: float, end: float) -> list[tuple[float, float, int]]:
@@ -49,16 +55,15 @@ def _graded(start: float, end: float) -> list[tuple[float, float, int]]:
     return [(float(a), float(b), 0) for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
-def _smooth_intervals(term: Function, start: float, end: float) -> list[tuple[float, float]]:
+def _smooth_intervals(term: Function, start: float, end: float, order: int) -> list[tuple[float, float]]:
     """Return intervals on each of which a polynomial equals the integrand up to rounding."""
     waiting, found = _graded(start, end), []
     usual = np.max(np.abs(_sum(lambda t: np.abs(term(t)), start, end, POINTS, WEIGHTS)), initial=1e-300)
     while waiting:
         a, b, halved = waiting.pop()
-        fine, coarse = _sum(term, a, b, POINTS, WEIGHTS), _sum(term, a, b, COARSE_POINTS, COARSE_WEIGHTS)
-        rounding = 1e4 * np.finfo(np.result_type(fine)).eps
-        if np.max(np.abs(fine - coarse), initial=0.0) <= rounding * usual:
-            found.append((a, b))
+        fine, coarse = (np.stack(_terms(term, a, b, points)) for points in (POINTS, COARSE_POINTS))
+        if is_fitted(fine, coarse, usual / (b - a), 1.0):
+            found.append((a, b, fine))
         elif halved == DEEPEST or len(found) > MOST:
             raise NoRule(
                 "scipy.integrate.quad_vec has a derivative rule for integrands that are smooth: not near "
@@ -67,8 +72,10 @@ def _smooth_intervals(term: Function, start: float, end: float) -> list[tuple[fl
         else:
             middle = (a + b) / 2
             waiting += [(middle, b, halved + 1), (a, middle, halved + 1)]
-    refuse_jumps(term, [a for a, _ in found], "quad_vec")
-    return found
+    refuse_jumps(term, [a for a, *_ in found], "quad_vec")
+    if order > 1:
+        refuse_kinks(sorted(found, key=lambda part: part[0]), order, (), "quad_vec")
+    return [(a, b) for a, b, _ in found]
 
 
 @rule_of(scipy.integrate.quad_vec, "f", followed=1)
@@ -92,7 +99,8 @@ def quad_vec_rule(call: Call) -> Value:
     low, high = float(number(a)), float(number(b))
     finite = np.isfinite(low) and np.isfinite(high)
     start, end = (low, high) if finite else (0.0, 1.0)
-    intervals = [] if low == high else _smooth_intervals(at_primals, start, end)
+    order = derivative_order(term((start + end) / 2))
+    intervals = [] if low == high else _smooth_intervals(at_primals, start, end, order)
     total: Value = sum((_sum(term, *interval, POINTS, WEIGHTS) for interval in intervals), start=0.0)
     if low == high:
         total = (b - a) * as_number_or_array(f(a, *args))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from effgrad.arrays.reach import np
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import twice_differentiated
+from effgrad.functions.scipy.tables import derivative_order
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, Node
 from effgrad.toolbox.frozen import number
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 def refuse_moving_switches(slope: Slope, path: Trajectory, name: str) -> None:
     """Raise `NoRule` if the requested derivative has jumps, which the steps of a path do not account for."""
-    second = twice_differentiated(path.end)
+    second = derivative_order(path.end) > 1
     steps = [(p, q) for p, q in itertools.pairwise(_points(path)) if p.t != q.t]
     longest = max([abs(stop.t - start.t) for start, stop in steps], default=0.0)
     size = max([_largest(stop.y - start.y) / abs(stop.t - start.t) for start, stop in steps], default=0.0)

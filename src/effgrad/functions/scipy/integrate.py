@@ -7,24 +7,36 @@ Uberhuber and Kahaner, QUADPACK (1983).
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import scipy.integrate
+from numpy.polynomial import legendre
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends, plain, plain_tree
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import by_matrix, require, rules_of, traced_inside, twice_differentiated
+from effgrad.functions.scipy.tables import by_matrix, derivative_order, require, rules_of, traced_inside
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 _quad, _simpson = scipy.integrate.quad, scipy.integrate.cumulative_simpson
-POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(15))
-COARSE_POINTS, COARSE_WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(10))
+POINTS, WEIGHTS = (array / 2 for array in legendre.leggauss(15))
+COARSE_POINTS, COARSE_WEIGHTS = (array / 2 for array in legendre.leggauss(10))
 Interval: TypeAlias = tuple[float, float]
 Term: TypeAlias = Callable[[float], Any]
+Part: TypeAlias = tuple[float, float, Any]
 # Where the integrand is smooth, an interval that QUADPACK chose is halved at most this often.
 SMOOTH = 8
+DEEPEST = 2.0**-10
+NOT_SMOOTH = (
+    "scipy.integrate.{} has a derivative rule for integrands that neither jump nor have poles, and a second one for "
+    "smooth ones; not near {:.4g}: write it as two integrals, to and from there"
+)
+# The matrix that gives the coefficients of the polynomial with some values at POINTS, and the rows that give its first
+# three derivatives at both ends of an interval of length 1.
+FIT = np.linalg.inv(legendre.legvander(2 * POINTS, 14))
+BETWEEN = legendre.legvander(2 * COARSE_POINTS, 14) @ FIT  # gives that polynomial's values at COARSE_POINTS
+SLOPES = [[2**k * legendre.legval(end, legendre.legder(FIT, k)) for end in (-1.0, 1.0)] for k in (1, 2, 3)]
 
 
 def integral(
@@ -76,9 +88,14 @@ def on_intervals(func: Function, like: Value, a: Value, b: Value, args: Value, i
     def value(t: float) -> Value:
         return integrand_term(like, t, plain(a), plain(b), plain_tree(args))
 
-    refuse_jumps(value, [start for start, _ in intervals if start not in info.get("pts", ())], "quad")
+    known = info.get("pts", ())
+    refuse_jumps(value, [start for start, _ in intervals if start not in known], "quad")
+    parts = sorted(_smooth_parts(term, term if like is func else value, intervals), key=lambda part: part[0])
+    order = max(derivative_order(t) for t in parts[0][2])
+    if order > 1:
+        refuse_kinks([(a, b, np.asarray(plain_tree(terms))) for a, b, terms in parts], order, known, "quad")
     total: Value = 0.0
-    for start, end, terms in _smooth_parts(term, term if like is func else value, intervals):
+    for start, end, terms in parts:
         total = total + (end - start) * sum(weight * t for weight, t in zip(WEIGHTS, terms, strict=True))
     return total
 
@@ -98,8 +115,7 @@ def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator
     while waiting:
         start, end, halved, terms = waiting.pop()
         fine, coarse = plain_tree(terms), plain_tree(_at(like, start, end, COARSE_POINTS))
-        rounding = 1e4 * np.finfo(np.result_type(*fine)).eps * usual
-        smooth = abs(np.dot(fine, WEIGHTS) - np.dot(coarse, COARSE_WEIGHTS)) <= rounding
+        smooth = is_fitted(np.asarray(fine), np.asarray(coarse), usual, abs(end - start) / (whole or 1))
         short = abs(end - start) <= 1e-12 * whole
         if not smooth:
             _refuse_jump(term, start, (short and np.ptp(fine) > 1e-4 * usual), halved > SMOOTH)
@@ -108,6 +124,17 @@ def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator
         else:
             middle = (start + end) / 2
             waiting += [(*half, halved + 1, _at(like, *half, POINTS)) for half in ((start, middle), (middle, end))]
+
+
+def is_fitted(fine: Value, coarse: Value, usual: Value, part: float) -> bool:
+    """Whether a polynomial fits an integrand on a part of the interval, by its values at POINTS and COARSE_POINTS.
+
+    The sums agree even for some integrands with a kink in the middle of the part, so the values have to agree as well.
+    """
+    rounding = 1e4 * np.finfo(np.result_type(fine)).eps * usual
+    sums = np.tensordot(WEIGHTS, fine, 1) - np.tensordot(COARSE_WEIGHTS, coarse, 1)
+    values = part * (np.tensordot(BETWEEN, fine, 1) - coarse)
+    return all(bool(np.max(np.abs(difference), initial=0.0) <= rounding) for difference in (sums, values))
 
 
 def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
@@ -134,11 +161,28 @@ def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
 
 def _refuse_jump(term: Term, start: float, jumps: bool, kinked: bool) -> None:
     """Refuse an integrand that jumps near `start`; if it may have a kink there, refuse its second derivative."""
-    if jumps or (kinked and twice_differentiated(term(start))):
-        raise NoRule(
-            "scipy.integrate.quad has a derivative rule for integrands that neither jump nor have poles, and a "
-            f"second one for smooth ones; not near {start:.4g}: write it as two integrals, to and from there"
-        )
+    if jumps or (kinked and derivative_order(term(start)) > 1):
+        raise NoRule(NOT_SMOOTH.format("quad", start))
+
+
+def refuse_kinks(parts: list[Part], order: int, known: Iterable[float], name: str) -> None:
+    """Refuse an integrand of which one of the first `order` - 1 derivatives jumps between two parts of the interval.
+
+    On each part a polynomial fits the integrand, given by its values at POINTS. Its derivatives at the ends are
+    compared with those of the next part, and their rounding errors are bounded by Markov's inequality. In a part that
+    is shorter than DEEPEST, second derivatives could jump unseen.
+    """
+    whole, size = parts[-1][1] - parts[0][0], max(np.max(np.abs(values)) for *_, values in parts)
+    shortest = min(parts, key=lambda part: part[1] - part[0])
+    if order > 2 and shortest[1] - shortest[0] < DEEPEST * whole:
+        raise NoRule(NOT_SMOOTH.format(name, shortest[0]))
+    for (start, joint, values), (_, end, following) in itertools.pairwise(parts):
+        before, after = joint - start, end - joint
+        for k, (at_start, at_end) in enumerate(SLOPES[: order - 1], 1):
+            change = np.tensordot(at_end, values, 1) / before**k - np.tensordot(at_start, following, 1) / after**k
+            rounding = 1e4 * np.finfo(float).eps * size * (2 * len(POINTS) ** 2 / min(before, after)) ** k
+            if np.max(np.abs(change), initial=0.0) > rounding and joint not in known:
+                raise NoRule(NOT_SMOOTH.format(name, joint))
 
 
 def _at(term: Term, start: float, end: float, points: Value) -> list[Value]:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, depends, plain
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Tracer, plain
 from effgrad.arrays.value import traced_inside as traced_inside
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
@@ -21,9 +22,13 @@ def require(holds: bool, name: str, what: str) -> None:
         raise NoRule(f"scipy.{name} has a derivative rule for {what}")
 
 
-def twice_differentiated(value: Value) -> bool:
-    """Whether a value has a second derivative: by nested derivatives, or by one that takes several at once."""
-    return isinstance(value, Tracer) and (depends(value.primal) or getattr(value.owner, "order", 1) > 1)
+def derivative_order(value: Value) -> int:
+    """Return how many derivatives are taken of a value, by nested ones or by one of higher order."""
+    order = 0
+    while isinstance(value, Tracer):
+        order += getattr(value.owner, "order", 1) if isinstance(value, Traced) else 0
+        value = value.primal
+    return order
 
 
 def reals(name: str, *values: Value) -> None:
