@@ -34,8 +34,8 @@ about it. A function without a rule can be [given one](how-to/rules.md).
 - Where a function is not smooth there is [a convention](conventions.md), the same in every mode. Third derivatives
   through a kink are NaN.
 - The right-hand side of a differential equation may have kinks (a network of `np.maximum(0, x)`), and jumps at fixed
-  times. Jumps that move with what is differentiated are refused, and in second derivatives kinks that move: the
-  derivative of the solution jumps there.
+  times. A kink that moves with what is differentiated leaves four digits of the derivative: a step goes over it. Jumps
+  that move are refused, and in second derivatives kinks that move: the derivative of the solution jumps there.
 - Integers have no derivatives, and neither have functions that change in steps: their results are constants.
 - Half precision and `longdouble` are what NumPy makes of them; native code knows `float32`, `float64` and their
   complex numbers.
