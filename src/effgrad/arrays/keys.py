@@ -5,22 +5,20 @@ If it equals another key, an error is raised: Python would find that key's entry
 or none. A number finds its own entry by identity, for which Python does not call `__eq__`.
 """
 
-import weakref
-
 import numpy as np
 
 from effgrad.errors import Detached
+from effgrad.living import LivingSet
 from effgrad.vocabulary import Value
 
-# The live traced numbers whose hash was taken, by identity.
-_hashed: dict[int, weakref.ref[Value]] = {}
+# The live traced numbers whose hash was taken.
+_hashed: LivingSet[Value] = LivingSet()
 
 
 def key_hash(value: Value, plainly: Value) -> int:
     """Return the hash of a traced number, which is that of the plain number, and remember that it may be a key."""
     found = hash(plainly)  # for an array, NumPy raises its own error
-    key = id(value)
-    _hashed[key] = weakref.ref(value, lambda _: _hashed.pop(key, None))
+    _hashed.add(value)
     return found
 
 
@@ -29,7 +27,7 @@ def equal(value: Value, other: Value, result: Value) -> Value:
 
     A key whose derivative has ended, such as one left in a cache, equals only itself.
     """
-    keys = _hashed and [key for key in (value, other) if id(key) in _hashed]
+    keys = _hashed and [key for key in (value, other) if key in _hashed]
     if keys and value is not other and isinstance(result, bool | np.bool_) and result:
         if not all(key.owner.alive for key in keys):
             return False
