@@ -15,9 +15,9 @@ from effgrad.functions.scipy.integrate import (
     COARSE_WEIGHTS,
     POINTS,
     WEIGHTS,
+    fits,
     integral,
     integrand_term,
-    is_fitted,
     on_intervals,
     refuse_jumps,
     refuse_kinks,
@@ -62,7 +62,7 @@ def _smooth_intervals(term: Function, start: float, end: float, order: int) -> l
     while waiting:
         a, b, halved = waiting.pop()
         fine, coarse = (np.stack(_terms(term, a, b, points)) for points in (POINTS, COARSE_POINTS))
-        if is_fitted(fine, coarse, usual / (b - a), 1.0):
+        if all(fits(fine, coarse, usual / (b - a), 1.0)):
             found.append((a, b, fine))
         elif halved == DEEPEST or len(found) > MOST:
             raise NoRule(

@@ -25,9 +25,11 @@ COARSE_POINTS, COARSE_WEIGHTS = (array / 2 for array in legendre.leggauss(10))
 Interval: TypeAlias = tuple[float, float]
 Term: TypeAlias = Callable[[float], Any]
 Part: TypeAlias = tuple[float, float, Any]
+# The shortest part of an interval, relative to the whole, next to which a jump in the second derivative is seen, and in
+# the third.
+SHORTEST = 2.0**-8, 2.0**-4
 # Where the integrand is smooth, an interval that QUADPACK chose is halved at most this often.
 SMOOTH = 8
-DEEPEST = 2.0**-10
 NOT_SMOOTH = (
     "scipy.integrate.{} has a derivative rule for integrands that neither jump nor have poles, and a second one for "
     "smooth ones; not near {:.4g}: write it as two integrals, to and from there"
@@ -115,10 +117,11 @@ def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator
     while waiting:
         start, end, halved, terms = waiting.pop()
         fine, coarse = plain_tree(terms), plain_tree(_at(like, start, end, COARSE_POINTS))
-        smooth = is_fitted(np.asarray(fine), np.asarray(coarse), usual, abs(end - start) / (whole or 1))
+        agree, fitted = fits(np.asarray(fine), np.asarray(coarse), usual, abs(end - start) / (whole or 1))
+        smooth = agree and fitted
         short = abs(end - start) <= 1e-12 * whole
         if not smooth:
-            _refuse_jump(term, start, (short and np.ptp(fine) > 1e-4 * usual), halved > SMOOTH)
+            _refuse_jump(term, start, (short and np.ptp(fine) > 1e-4 * usual), halved > SMOOTH and not agree)
         if smooth or short:
             yield start, end, terms if like is term else _at(term, start, end, POINTS)
         else:
@@ -126,15 +129,17 @@ def _smooth_parts(term: Term, like: Term, intervals: list[Interval]) -> Iterator
             waiting += [(*half, halved + 1, _at(like, *half, POINTS)) for half in ((start, middle), (middle, end))]
 
 
-def is_fitted(fine: Value, coarse: Value, usual: Value, part: float) -> bool:
-    """Whether a polynomial fits an integrand on a part of the interval, by its values at POINTS and COARSE_POINTS.
+def fits(fine: Value, coarse: Value, usual: Value, part: float) -> tuple[bool, bool]:
+    """Return whether the sums of two rules agree on a part of the interval, and whether a polynomial fits the values.
 
-    The sums agree even for some integrands with a kink in the middle of the part, so the values have to agree as well.
+    `fine` and `coarse` are the values at POINTS and at COARSE_POINTS. The sums agree even for some integrands with a
+    kink in the middle of the part.
     """
     rounding = 1e4 * np.finfo(np.result_type(fine)).eps * usual
     sums = np.tensordot(WEIGHTS, fine, 1) - np.tensordot(COARSE_WEIGHTS, coarse, 1)
     values = part * (np.tensordot(BETWEEN, fine, 1) - coarse)
-    return all(bool(np.max(np.abs(difference), initial=0.0) <= rounding) for difference in (sums, values))
+    agree, fitted = (bool(np.max(np.abs(d), initial=0.0) <= rounding) for d in (sums, values))
+    return agree, fitted
 
 
 def refuse_jumps(value: Term, starts: list[float], name: str) -> None:
@@ -170,17 +175,20 @@ def refuse_kinks(parts: list[Part], order: int, known: Iterable[float], name: st
 
     On each part a polynomial fits the integrand, given by its values at POINTS. Its derivatives at the ends are
     compared with those of the next part, and their rounding errors are bounded by Markov's inequality. In a part that
-    is shorter than DEEPEST, second derivatives could jump unseen.
+    is shorter than SHORTEST, second or third derivatives could jump unseen.
     """
-    whole, size = parts[-1][1] - parts[0][0], max(np.max(np.abs(values)) for *_, values in parts)
+    whole = parts[-1][1] - parts[0][0]
+    usual = 1e4 * np.finfo(float).eps * max(np.max(np.abs(values)) for *_, values in parts)
     shortest = min(parts, key=lambda part: part[1] - part[0])
-    if order > 2 and shortest[1] - shortest[0] < DEEPEST * whole:
+    if order > 2 and shortest[1] - shortest[0] < SHORTEST[order > 3] * whole:
         raise NoRule(NOT_SMOOTH.format(name, shortest[0]))
     for (start, joint, values), (_, end, following) in itertools.pairwise(parts):
         before, after = joint - start, end - joint
+        least = min(before, after) / whole
         for k, (at_start, at_end) in enumerate(SLOPES[: order - 1], 1):
             change = np.tensordot(at_end, values, 1) / before**k - np.tensordot(at_start, following, 1) / after**k
-            rounding = 1e4 * np.finfo(float).eps * size * (2 * len(POINTS) ** 2 / min(before, after)) ** k
+            change = change * whole**k
+            rounding = usual / least * (2 * len(POINTS) ** 2 / least) ** k
             if np.max(np.abs(change), initial=0.0) > rounding and joint not in known:
                 raise NoRule(NOT_SMOOTH.format(name, joint))
 
