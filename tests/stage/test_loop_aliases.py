@@ -6,7 +6,8 @@ import pytest
 
 import effgrad
 
-QUICK, ALL = 60, 600
+# The unrolled gradient of program 77 took all memory.
+QUICK, ALL = (*range(40), 77), 600
 
 
 def outcome(f, v):
@@ -20,7 +21,7 @@ def outcome(f, v):
 
 @pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
 @pytest.mark.parametrize(
-    "seed", [*range(QUICK), *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(QUICK, ALL))]
+    "seed", [*QUICK, *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(ALL) if seed not in QUICK)]
 )
 def test_aliases_are_seen(seed):
     """Carried integers were read too late, and writes to a second name were lost where an inner loop binds it again."""

@@ -4,6 +4,7 @@ A value is written by the kernel that computes it, if possible. Places at regula
 """
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class Writes:
         own = buffer.array is None and buffer.source is None
         if not own or not view.flags.c_contiguous or view.nbytes != buffer.size:
             return None
-        before = [reader for reader in self.reads.readers[root] if reader is not node]
+        before = [reader for reader in self.reads.through(root) if reader is not node]
         steps = [plan.available.get(value, len(plan.steps) - 1) for value in (root, node.args[0], *before)]
         return storage, max(steps) + 1
 
@@ -180,6 +181,7 @@ class Reads:
     def __init__(self, graph: Graph) -> None:
         self.numbers = {node: number for number, node in enumerate(graph)}
         self.last: dict[Node, int] = {node: len(self.numbers) for node in graph.outputs if type(node) is Node}
+        # The operations that take a value as an argument.
         self.readers: dict[Node, list[Node]] = {}
         for node in reversed(graph.nodes):
             # Views share memory, and the pieces of a join may be read when the join is.
@@ -188,8 +190,18 @@ class Reads:
                 later = self.last.get(node, -1) if shares else -1
                 self.last[arg] = max(self.last.get(arg, -1), self.numbers[node], later)
                 self.readers.setdefault(arg, []).append(node)
-                if shares:
-                    self.readers[arg] += self.readers.get(node, [])
+
+    def through(self, value: Node) -> Iterable[Node]:
+        """Return the operations that read a value, also through its views and the joins of which it is a piece."""
+        found: dict[Node, None] = {}
+        left = [value]
+        while left:
+            for reader in self.readers.get(left.pop(), ()):
+                if reader not in found:
+                    found[reader] = None
+                    if reader.primitive.view or reader.primitive.places:
+                        left.append(reader)
+        return found
 
     def is_last(self, value: Node, reader: Node) -> bool:
         """Whether no operation after this reader reads a value."""
