@@ -25,6 +25,7 @@ from effgrad.stage.loop import (
     masks,
     planes,
     registry,
+    rule_calls,
 )
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.desugar import Loop, leaves, result_of
@@ -341,7 +342,7 @@ class Capture(Iteration):
         """The result of a call, before it is linked to the arguments that it may be a view of."""
         if isinstance(f, Method) and any(isinstance(v, Growing) for v in flat([f.value])):
             return lists.method(self, f.value, f.name, args)
-        args = list(map(self.seen, args))
+        args, kwargs = rule_calls.with_named_out(f, list(map(self.seen, args)), kwargs)
         if kwargs.get("out") is not None and registry.is_of_library(f):
             return library.call_into(self, f, args, kwargs)
         if isinstance(f, Method):
@@ -352,7 +353,7 @@ class Capture(Iteration):
         if planes.some([args, kwargs]) and symbolic([args, kwargs]) and registry.is_of_library(f):
             return planes.called(self, f, args, kwargs)
         if (known := RULES.get(registry.key_of(f))) is not None:
-            return known(self, *args, **kwargs)
+            return rule_calls.call_rule(self, known, f, args, kwargs)
         if isinstance(f, functools.partial):
             return self.call(f.func, [*f.args, *args], {**f.keywords, **kwargs})
         return self.call_of_others(f, args, kwargs)

@@ -4,8 +4,8 @@ import functools
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, affine, as_constant
-from effgrad.stage.loop.operands import Lazy, Value, View, same_extent, whole_view
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
+from effgrad.stage.loop.operands import Lazy, Value, View, axis_of, same_extent, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
 
@@ -18,7 +18,10 @@ def as_array(c: Symbols, value: Value) -> View | Lazy:
 @rule(np.concatenate)
 def concatenate(c: Symbols, arrays: Value, axis: int = 0) -> Value:
     parts = [c.lazy(a) for a in arrays]
-    axis %= len(parts[0].shape)
+    axis = axis_of(axis, len(parts[0].shape))
+    shapes = [[*p.shape[:axis], *p.shape[axis + 1 :]] for p in parts]
+    if not all(len(s) == len(shapes[0]) and all(map(same_extent, s, shapes[0])) for s in shapes):
+        raise NotCaptured("arrays of different shapes are joined")
     if c.extending is not None and arrays[0] is c.extending and len(parts) == 2:
         grown = _extended(c, c.extending, parts[1], axis)
         if grown is not None:
@@ -80,4 +83,5 @@ def _at_least(c: Symbols, a: Value, rank: int) -> View | Lazy:
 
 @rule(np.stack)
 def _stack(c: Symbols, arrays: Value, axis: int = 0) -> View:
-    return c.stacked(list(arrays), axis)
+    items = list(arrays)
+    return c.stacked(items, axis_of(axis, len(c.lazy(items[0]).shape) + 1))

@@ -222,6 +222,7 @@ def applied(c: Symbols, f: Value, args: Sequence[Value], kwargs: Params, fresh: 
 
 def _example(function: Function, samples: Sequence[Value], name: str) -> tuple[Value, bool]:
     """The result for example arguments, and whether it may share memory with one of them."""
+    given = [np.array(s) for s in samples]
     try:
         with np.errstate(all="ignore"):
             result = function(*samples)
@@ -229,6 +230,8 @@ def _example(function: Function, samples: Sequence[Value], name: str) -> tuple[V
         raise NotCaptured(f"{name}: {error}") from None
     if inspect.isgenerator(result) or not isinstance(result, np.ndarray | np.generic | float):
         raise NotCaptured(f"{name}, which returns a {type(result).__name__}")
+    if not all(map(np.array_equal, given, samples)):
+        raise NotCaptured(f"{name}, which writes to an argument")
     return result, any(np.may_share_memory(result, s) for s in samples)
 
 

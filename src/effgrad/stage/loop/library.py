@@ -21,11 +21,13 @@ from effgrad.stage.loop.operands import (
     Method,
     Value,
     View,
+    axes_of,
+    axis_of,
     same_extent,
     symbolic,
     whole_view,
 )
-from effgrad.stage.loop.registry import Rule, is_symbolic, rule
+from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Array, DTypeLike, Entry, Option, Params
 
@@ -50,41 +52,41 @@ def _filled(c: Symbols, shape: Value, dtype: DTypeLike, value: Value) -> View | 
 
 
 @rule(np.zeros, np.empty, np.ndarray)
-def _zeros(c: Symbols, shape: Value, dtype: DTypeLike = None, **kwargs: Option) -> View | Complex:
+def _zeros(c: Symbols, shape: Value, dtype: DTypeLike = None, order: Option = "C") -> View | Complex:
     return _filled(c, shape, dtype, 0)
 
 
 @rule(np.ones)
-def _ones(c: Symbols, shape: Value, dtype: DTypeLike = None, **kwargs: Option) -> View | Complex:
+def _ones(c: Symbols, shape: Value, dtype: DTypeLike = None, order: Option = "C") -> View | Complex:
     return _filled(c, shape, dtype, 1)
 
 
 @rule(np.full)
-def _full(c: Symbols, shape: Value, fill_value: Value, dtype: DTypeLike = None, **kwargs: Option) -> View | Complex:
+def _full(c: Symbols, shape: Value, fill_value: Value, dtype: DTypeLike = None, order: Option = "C") -> View | Complex:
     known = dtype is not None or planes.is_complex(fill_value)
     return _filled(c, shape, dtype if known else c.lazy(fill_value).dtype, fill_value)
 
 
 @rule(np.zeros_like, np.empty_like)
-def _zeros_like(c: Symbols, a: Value, dtype: DTypeLike = None, **kwargs: Option) -> View | Complex:
+def _zeros_like(c: Symbols, a: Value, dtype: DTypeLike = None, order: Option = "K") -> View | Complex:
     value = c.lazy(a)
     return _filled(c, list(value.shape), value.dtype if dtype is None else dtype, 0)
 
 
 @rule(np.ones_like)
-def _ones_like(c: Symbols, a: Value, dtype: DTypeLike = None, **kwargs: Option) -> View | Complex:
+def _ones_like(c: Symbols, a: Value, dtype: DTypeLike = None, order: Option = "K") -> View | Complex:
     value = c.lazy(a)
     return _filled(c, list(value.shape), value.dtype if dtype is None else dtype, 1)
 
 
 @rule(np.asarray, np.asanyarray)
-def _asarray(c: Symbols, a: Value, dtype: DTypeLike = None, **kwargs: Option) -> Value:
-    is_one = isinstance(a, View | Lazy) and bool(a.shape) and dtype in (None, a.dtype) and not kwargs
-    return a if is_one else _array(c, a, dtype, **kwargs)
+def _asarray(c: Symbols, a: Value, dtype: DTypeLike = None) -> Value:
+    is_one = isinstance(a, View | Lazy) and bool(a.shape) and dtype in (None, a.dtype)
+    return a if is_one else _array(c, a, dtype)
 
 
 @rule(np.array, np.copy, np.ascontiguousarray)
-def _array(c: Symbols, value: Value, dtype: DTypeLike = None, **kwargs: Option) -> Value:
+def _array(c: Symbols, value: Value, dtype: DTypeLike = None, order: Option = "K") -> Value:
     if not symbolic([value]):
         return np.array(value, dtype)
     value = c.stacked(value) if isinstance(value, list | tuple) else value
@@ -96,8 +98,8 @@ def _array(c: Symbols, value: Value, dtype: DTypeLike = None, **kwargs: Option) 
 
 
 @rule(np.eye, np.identity)
-def _eye(c: Symbols, n: Entry, **kwargs: Option) -> View | Complex:
-    made = np.eye(n, **kwargs)
+def _eye(c: Symbols, n: Entry, M: Entry = None, k: int = 0, dtype: DTypeLike = float) -> View | Complex:
+    made = np.eye(n, M, k, dtype)
     return planes.copied(c, made) if made.dtype.kind == "c" else c.copy(c.lazy(made))
 
 
@@ -116,10 +118,7 @@ def _arange(c: Symbols, *args: Value, dtype: DTypeLike = None) -> Lazy | Array:
 
 
 @rule(np.sum)
-def _sum(
-    c: Symbols, a: Value, axis: Value = None, dtype: DTypeLike = None, keepdims: bool = False, **kwargs: Option
-) -> Value:
-    _none_of(kwargs, dtype=dtype)
+def _sum(c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> Value:
     if isinstance(a, Masked):
         return masks.method(c, a, "sum", [], {} if axis is None else {"axis": axis})
     value = c.lazy(a)
@@ -128,23 +127,13 @@ def _sum(
     return c.reduce(value, axis, keepdims)
 
 
-def _none_of(kwargs: Params, **named: Option) -> None:
-    for name, value in {**kwargs, **named}.items():
-        if value is not None and value is not np._NoValue:
-            raise NotCaptured(f"the argument {name!r} of a reduction")
-
-
 @rule(np.mean)
-def _mean(
-    c: Symbols, a: Value, axis: Value = None, dtype: DTypeLike = None, keepdims: bool = False, **kwargs: Option
-) -> Value:
-    _none_of(kwargs, dtype=dtype)
+def _mean(c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> Value:
     if isinstance(a, Masked):
         return masks.method(c, a, "mean", [], {} if axis is None else {"axis": axis})
     value = c.lazy(a)
-    axes = range(len(value.shape)) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
     count: Any = 1
-    for k in axes:
+    for k in axes_of(axis, len(value.shape)):
         count = as_constant(affine(count) * value.shape[k])
     return c.elementwise(DIVIDE, c.reduce(value, axis, keepdims), count)
 
@@ -248,14 +237,14 @@ def _transpose(c: Symbols, a: Value, axes: Value = None) -> View | Lazy:
 
 
 @rule(np.swapaxes)
-def _swapaxes(c: Symbols, a: Value, one: int, two: int) -> View | Lazy:
+def _swapaxes(c: Symbols, a: Value, axis1: int, axis2: int) -> View | Lazy:
     order = list(range(len(_seen(c, a).shape)))
-    order[one], order[two] = order[two], order[one]
+    order[axis1], order[axis2] = order[axis2], order[axis1]
     return c.transpose(_seen(c, a), order)
 
 
 @rule(np.reshape)
-def _reshape(c: Symbols, a: Value, shape: Value, **kwargs: Option) -> View | Lazy:
+def _reshape(c: Symbols, a: Value, shape: Value) -> View | Lazy:
     items = _shape(c, shape)
     if not all(isinstance(n, int) for n in items):
         raise NotCaptured("reshape to a shape that changes")
@@ -271,21 +260,23 @@ def _ravel(c: Symbols, a: Value) -> View | Lazy:
 @rule(np.expand_dims)
 def _expand_dims(c: Symbols, a: Value, axis: int) -> View | Lazy:
     value = _seen(c, a)
-    return c.index(value, (*(slice(None),) * (axis % (len(value.shape) + 1)), None))
+    return c.index(value, (*(slice(None),) * axis_of(axis, len(value.shape) + 1), None))
 
 
 @rule(np.squeeze)
 def _squeeze(c: Symbols, a: Value, axis: Value = None) -> View | Lazy:
     value = _seen(c, a)
-    gone = [k for k, n in enumerate(value.shape) if same_extent(n, 1)] if axis is None else [axis % len(value.shape)]
+    short = [k for k, n in enumerate(value.shape) if same_extent(n, 1)]
+    gone = short if axis is None else axes_of(axis, len(value.shape))
+    if not set(gone) <= set(short):
+        raise NotCaptured("np.squeeze of an axis whose length may not be 1")
     return c.index(value, tuple(0 if k in gone else slice(None) for k in range(len(value.shape))))
 
 
 @rule(np.flip)
 def _flip(c: Symbols, a: Value, axis: Value = None) -> View | Lazy:
     value = _seen(c, a)
-    axes = range(len(value.shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    turned = {k % len(value.shape) for k in axes}
+    turned = axes_of(axis, len(value.shape))
     return c.index(value, tuple(slice(None, None, -1) if k in turned else slice(None) for k in range(len(value.shape))))
 
 
@@ -348,25 +339,24 @@ def attribute(c: Symbols, value: View | Lazy, name: str) -> Value:
     return Method(value, name)
 
 
-_METHODS: dict[str, Rule] = {
-    "sum": _sum, "mean": _mean, "max": _amax, "min": _amin, "dot": _dot, "var": _var, "std": _std, "clip": _clip,
-    "squeeze": _squeeze, "ravel": _ravel, "swapaxes": _swapaxes,
+# The methods that take the same arguments as the functions of the same names.
+_METHODS = {
+    "sum", "mean", "max", "min", "dot", "var", "std", "clip", "squeeze", "ravel", "swapaxes", "reshape", "transpose",
 }  # fmt: skip
 
 
 def method(c: Symbols, value: View | Lazy, name: str, args: list[Value], kwargs: Params) -> Value:
     """Call a method of a symbolic array."""
+    if name in ("reshape", "transpose") and len(args) > 1:
+        args = [args]
     if name in _METHODS:
-        return _METHODS[name](c, value, *args, **kwargs)
+        return c.call(getattr(np, name), [value, *args], kwargs)
+    if name == "flatten":
+        return c.copy(c.call(np.ravel, [value, *args], kwargs))
+    if set(kwargs) - {"copy"}:
+        raise NotCaptured(f"the method {name!r} with the arguments {sorted(kwargs)}")
     if name == "copy":
         return c.copy(value)
-    if name == "flatten":
-        return c.copy(_ravel(c, value))
-    if name == "reshape":
-        return _reshape(c, value, args[0] if len(args) == 1 else args)
-    if name == "transpose":
-        axes = None if not args else args[0] if isinstance(args[0], tuple) else args
-        return c.transpose(value, axes)
     if name == "astype":
         return _astype(c, value, args[0])
     if name == "item" and not args:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, affine, as_constant
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.element import narrowed
 from effgrad.stage.loop.ir import Buffer, Element, load, loads
 from effgrad.vocabulary import DType
@@ -91,6 +91,24 @@ def whole_view(buffer: Buffer, shape: Sequence[Extent] | None = None) -> View:
     """A view of a whole buffer, or of its leading corner of the given shape."""
     extents = buffer.shape if shape is None else shape
     return View(buffer, [Affine()] * len(buffer.shape), [Axis(k, 1, n) for k, n in enumerate(extents)])
+
+
+def axes_of(axis: Value, rank: int) -> tuple[int, ...]:
+    """The axes that an argument `axis` means, in order and counted from the first; those it lacks are an error."""
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    found = sorted({k % rank for k in given if -rank <= k < rank})
+    if len(found) != len(given):
+        raise NotCaptured(f"the axis {axis} of an array of {rank} axes")
+    return tuple(found)
+
+
+def axis_of(axis: Value, rank: int) -> int:
+    """The one axis that an argument `axis` means, counted from the first."""
+    if not isinstance(axis, int | np.integer):
+        raise NotCaptured(f"the axis {axis}")
+    return axes_of(axis, rank)[0]
 
 
 def same_extent(a: Extent, b: Extent) -> bool:

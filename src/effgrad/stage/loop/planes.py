@@ -240,13 +240,15 @@ def called(c: Symbols, f: Function, args: list[Value], kwargs: Params) -> Value:
     """Call a library's function with a complex argument."""
     if f in BY_UFUNC and len(args) == 2 and not kwargs:
         return binary(c, BY_UFUNC[f](), *args)
-    if f in TO_COMPLEX and not kwargs:
+    if f in TO_COMPLEX and len(args) == 1 and not kwargs:
         return _pair(c, *c.inline(TO_COMPLEX[f], list(as_planes(c, args[0])), {}))
-    if f in TO_REAL and not kwargs:
+    if f in TO_REAL and len(args) == 1 and not kwargs:
         return c.inline(TO_REAL[f], list(as_planes(c, args[0])), {})
     if f in MOVING and is_complex(args[0]):
         return Complex(*[c.call(f, [p, *args[1:]], kwargs) for p in as_planes(c, args[0])])
     if f in JOINING:
+        if kwargs.get("dtype") not in (None, complex, np.complex128):
+            raise NotCaptured(f"{f.__name__} of complex numbers in another type")
         return joined(c, f, args, {k: v for k, v in kwargs.items() if k != "dtype"})
     if f in PRODUCTS:
         return product(c, f, args, kwargs)

@@ -9,7 +9,7 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variab
 from effgrad.stage.loop.basic_index import Indexed
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SUBTRACT, WHERE, element
 from effgrad.stage.loop.ir import Block, Map, Repeat, Store, load
-from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, same_extent, whole_view
+from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, axes_of, same_extent, whole_view
 from effgrad.stage.staged_value import constant_primitive
 
 _EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
@@ -22,7 +22,7 @@ class Values(Indexed):
     def reduce(self, value: Value, axis: Value = None, keepdims: bool = False, name: str = "sum") -> View | Lazy:
         """The sum over axes, accumulated in a new buffer."""
         value = self.lazy(value)
-        axes = _axes(axis, len(value.shape))
+        axes = axes_of(axis, len(value.shape))
         if value.dtype.kind in "bi":
             raise NotCaptured(f"a {name} of integers")
         kept = [k for k in range(len(value.shape)) if k not in axes]
@@ -47,7 +47,7 @@ class Values(Indexed):
     def extreme(self, value: Value, ufunc: np.ufunc, axis: Value, keepdims: bool) -> View | Lazy:
         """The largest or smallest element along axes. Its derivative is the mean over the elements that attain it."""
         value = self.lazy(value)
-        axes = _axes(axis, len(value.shape))
+        axes = axes_of(axis, len(value.shape))
         value = value if value.value.op == "load" else self.lazy(self.store(value))
         best = self._carried(value, ufunc, axes)
         kept = self.reduced(best, axes, len(value.shape), bool(best.axes) or keepdims)
@@ -64,7 +64,7 @@ class Values(Indexed):
         The result does not depend on the number that is subtracted, so that has no derivative.
         """
         value = self.lazy(value)
-        axes, rank = _axes(axis, len(value.shape)), len(value.shape)
+        axes, rank = axes_of(axis, len(value.shape)), len(value.shape)
         value = value if value.value.op == "load" else self.lazy(self.store(value))
         most = self._carried(value, np.maximum, axes)
         finite = self.elementwise(WHERE, self.elementwise(_FINITE, most), most, 0.0)
@@ -120,9 +120,3 @@ class Values(Indexed):
         value = self.typed(MULTIPLY, [left, right], [False, False])
         shape = [*batch, *rows, *columns, a.shape[-1]]
         return self.reduce(Lazy(names, shape, value), len(shape) - 1, name="product")
-
-
-def _axes(axis: Value, rank: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(rank))
-    return tuple(sorted(a % rank for a in (axis if isinstance(axis, tuple | list) else (axis,))))

@@ -269,11 +269,13 @@ class Statements:
         return whole_view(self.constants[key][1])
 
     def stacked(self, items: Sequence[Value], axis: int = 0) -> View:
-        """Stack values of one shape along a new axis of a new array."""
+        """Stack values of one shape along a new axis of a new array; the axis is counted from the first."""
         rows = [self.lazy(x) for x in items]
         if not rows:
             raise NotCaptured("an array of nothing")
         shape: list[Extent] = list(rows[0].shape)
+        if not all(len(r.shape) == len(shape) and all(map(same_extent, r.shape, shape)) for r in rows):
+            raise NotCaptured("arrays of different shapes are stacked")
         dtype = np.result_type(*[r.dtype for r in rows])
         view = whole_view(self.buffer("stack", [*shape[:axis], len(rows), *shape[axis:]], dtype),
                           [*shape[:axis], len(rows), *shape[axis:]])  # fmt: skip

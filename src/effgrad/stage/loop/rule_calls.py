@@ -1,0 +1,59 @@
+"""The arguments of calls of library functions, by the names in the functions' signatures."""
+
+import functools
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.operands import Value
+from effgrad.stage.loop.registry import Rule, is_of_library
+from effgrad.stage.loop.symbols import Symbols
+from effgrad.vocabulary import Params
+
+_UNNAMED = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL
+
+
+@functools.cache
+def _parameters(f: Any) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a function, none if they are not known."""
+    try:
+        return inspect.signature(f).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def with_named_out(f: Any, args: list[Value], kwargs: Params) -> tuple[list[Value], Params]:
+    """Name the array `out` that a library's function writes its result to, if it is passed by position."""
+    if isinstance(f, np.ufunc):
+        return (args, kwargs) if len(args) <= f.nin else (args[: f.nin], {**kwargs, "out": tuple(args[f.nin :])})
+    if not is_of_library(f) and not isinstance(getattr(f, "__self__", None), np.ufunc):
+        return args, kwargs
+    names = [name for name, p in _parameters(f).items() if p.kind != inspect.Parameter.KEYWORD_ONLY]
+    at = names.index("out") if "out" in names else len(args)
+    return args[:at], {**dict(zip(names[at:], args[at:], strict=False)), **kwargs}
+
+
+def call_rule(c: Symbols, rule: Rule, f: Any, args: list[Value], kwargs: Params) -> Value:
+    """Call the rule of a function. An argument that the rule does not declare must have its default value."""
+    own, theirs = _parameters(rule), _parameters(f)
+    kinds = {p.kind for p in own.values()}
+    given = dict(kwargs)
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        places = zip(range(len(args)), theirs.values(), strict=False)
+        named = {k: p.name for k, p in places if p.kind not in _UNNAMED and p.default is not p.empty}
+        given |= {name: args[k] for k, name in named.items()}
+        args = [a for k, a in enumerate(args) if k not in named]
+    undeclared = [] if inspect.Parameter.VAR_KEYWORD in kinds else [name for name in given if name not in own]
+    for name in undeclared:
+        if name not in theirs or not _is_same(given.pop(name), theirs[name].default):
+            raise NotCaptured(f"the argument {name!r} of {getattr(f, '__name__', f)}")
+    return rule(c, *args, **given)
+
+
+def _is_same(value: Value, default: Value) -> bool:
+    """Whether an argument is the default."""
+    plain = isinstance(value, bool | int | float | str) and type(value) is type(default)
+    return value is default or (plain and value == default)
