@@ -91,10 +91,80 @@ def by_position(v):
     return s
 
 
+def truth_values(v):
+    """The sum of two comparisons of Python numbers was their logical or."""
+    x, s, n = float(abs(v[0])) + 0.5, 0.0, 0
+    for i in range(40):
+        x = x * 0.9
+        a, b = i > 3, i % 2 == 0
+        s = s + v[i] * (a + b) + (a + a + b) * v[0] - (a * b - b) * v[1] + -a * v[2]
+        s = s + ((x > 0.1) + (x > 0.05)) * v[i] ** 2
+        n += x > 0.1
+    return s + n * v[3]
+
+
+def counts(v):
+    """The builtin `sum` of comparisons was their logical or, and that of an array lacked the start."""
+    s = 0.0
+    for i in range(40):
+        s = s + v[i] * sum([v[i] > 0, v[i + 1] > 0, v[i + 2] > 0])
+        s = s + v[i] ** 2 * sum(x > 0 for x in v[i : i + 4])
+        s = s + sum(v[i : i + 4], 10.0) * sum([v[i], v[i + 1]], v[0]) + sum(np.cos(v[i : i + 3]))
+    return s
+
+
+def numpys_truth_values(v):
+    """The sum of two truth values of NumPy's is their logical or, also in Python."""
+    s = 0.0
+    for i in range(40):
+        s = s + v[i] * ((v[i] > 0) + (v[i + 1] > 0))
+    return s
+
+
+def inner_of_stack(v):
+    """The last two axes of the second array were exchanged as if it were a matrix."""
+    s = 0.0
+    for i in range(30):
+        c = np.inner(v[:3] * v[i], v[:27].reshape(3, 3, 3))
+        s = s + c[0, 1] * 2 + c[1, 0]
+    return s
+
+
+def outer_of_matrix(v):
+    """The second array was broadcast against the rows of the first."""
+    a, s = v[:9].reshape(3, 3), 0.0
+    for i in range(40):
+        c = np.subtract.outer(a * v[i], v[3:6])
+        s = s + np.sum(c[0] ** 2) + np.add.outer(v[i], v[:3])[1] * np.multiply.outer(v[:2], a)[1, 2, 0]
+    return s
+
+
+def block_of_vectors(v):
+    """Vectors in different lists were joined to one."""
+    s = 0.0
+    for i in range(40):
+        c = np.block([[v[i : i + 3]], [v[i + 3 : i + 6]]])
+        s = s + len(c) * v[i] + c[1, 2] * np.block([v[i], v[:2]])[0] + np.block([[v[i], v[i + 1 : i + 3]]])[0, 2]
+    return s
+
+
+def shrinking(v):
+    """The length of an empty range was negative."""
+    s = 0.0
+    for i in range(40):
+        s = s + v[i] * len(np.arange(20 - i)) + np.sum(v[i] ** np.arange(i - 30, i - 37))
+        s = s + np.sum(np.arange(i - 20) * v[i])
+    return s
+
+
 PROGRAMS = [
     stacked_last, stacked_before_last, squeezed, columns, of_rank_two, ones_of_shape, into_arrays, by_position,
+    truth_values, counts, numpys_truth_values, inner_of_stack, outer_of_matrix, block_of_vectors, shrinking,
 ]  # fmt: skip
-CAPTURED = [stacked_last, stacked_before_last, squeezed, into_arrays, by_position]
+CAPTURED = [
+    stacked_last, stacked_before_last, squeezed, into_arrays, by_position, truth_values, counts, numpys_truth_values,
+    outer_of_matrix, block_of_vectors,
+]  # fmt: skip
 VECTORS = [np.random.default_rng(seed).normal(size=60) for seed in (0, 1)]
 
 
@@ -110,3 +180,20 @@ def test_results_are_those_of_python(f):
         for v in VECTORS:
             close(value(v.copy()), f(v.copy()))
             close(gradient(v.copy()), effgrad.grad(f)(v.copy()))
+
+
+def from_table(v):
+    """An index beyond the end of a slice whose length changes was read."""
+    table, s = np.array([0, 3, 5]), 0.0
+    for i in range(40):
+        s = s + np.sum(v[: i + 6 - len(v) % 10][table])
+    return s
+
+
+def test_tables_of_indices_are_checked():
+    v = VECTORS[0]
+    close(effgrad.compile(from_table)(v), from_table(v))
+    close(effgrad.compile(effgrad.grad(from_table))(v), effgrad.grad(from_table)(v))
+    for f in (from_table, effgrad.compile(from_table), effgrad.compile(effgrad.grad(from_table))):
+        with pytest.raises(IndexError, match="out of bounds"):
+            f(v[:53])

@@ -8,8 +8,9 @@ import numpy as np
 
 from effgrad.stage.loop import masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
-from effgrad.stage.loop.element import primitive_of
-from effgrad.stage.loop.operands import SYMBOLIC, Complex, Masked, Value, symbolic
+from effgrad.stage.loop.element import cast, primitive_of
+from effgrad.stage.loop.ir import BOOL, INT
+from effgrad.stage.loop.operands import SYMBOLIC, Complex, Lazy, Masked, Value, symbolic
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function
 
@@ -48,6 +49,8 @@ class Operators(Symbols):
         plain, ufunc = OPERATIONS[type(op)]
         if ufunc is None:
             return self.matmul(a, b)
+        if not isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor) and is_python_bool(a) and is_python_bool(b):
+            a, b = self.as_integer(a), self.as_integer(b)
         whole = [isinstance(x, Affine | int) and not isinstance(x, bool) for x in (a, b)]
         if all(whole) and isinstance(op, ast.Add | ast.Sub | ast.Mult):
             with contextlib.suppress(NotCaptured):
@@ -55,6 +58,10 @@ class Operators(Symbols):
         if all(whole) and isinstance(op, ast.FloorDiv | ast.Mod | ast.Mult):
             return self.affine_of(self.elementwise(primitive_of(ufunc), a, b))  # type: ignore[arg-type]
         return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
+
+    def as_integer(self, value: Value) -> Lazy:
+        """A truth value of Python's as the integer that it is in arithmetic."""
+        return self.number(cast(self.lazy(value).value, INT), True)
 
     def compare(self, op: ast.cmpop, a: Value, b: Value) -> Value:
         if type(op) in PLAIN:
@@ -71,7 +78,6 @@ class Operators(Symbols):
                     return answer
         return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
 
-
     def compare_plainly(self, op: ast.cmpop, a: Value, b: Value) -> Value:
         """Return the value of `is` or `in`; among known items, a symbolic one is compared with each."""
         if isinstance(op, ast.Is | ast.IsNot):
@@ -85,6 +91,11 @@ class Operators(Symbols):
         inside = isinstance(op, ast.In)
         answers = [self.compare(ast.Eq() if inside else ast.NotEq(), a, item) for item in b]
         return self.all_of(answers, not inside) if answers else not inside
+
+
+def is_python_bool(value: Value) -> bool:
+    """Whether a number is a truth value of Python's, which is an integer in arithmetic; NumPy's is not."""
+    return isinstance(value, bool) or (isinstance(value, Lazy) and value.weak and value.dtype == BOOL)
 
 
 def _decided(op: ast.cmpop, low: int | None, high: int | None) -> bool | None:

@@ -145,15 +145,22 @@ class Indexed(Statements):
         """The start, step and extent of a slice whose bounds depend on loop variables."""
         start, stop = self._bound(k.start, n, 0), self._bound(k.stop, n, n)
         extent = stop - start
-        low, high = self.ranges.lower(extent), self.ranges.upper(extent)
+        high = self.ranges.upper(extent)
         if high is not None and high <= 0:
             return Affine(), step, 0
-        if low is None or low < 0:
-            longest = element(_MAXIMUM, index(extent), _ZERO)
-            extent = integer(self.kept_integer(longest, (0, self.ranges.most(n)), ("extent", extent)))
+        extent = self.at_least_zero(extent, n)
         if step != 1 and extent.terms:
             raise NotCaptured("a slice with a step and bounds that change")
         return start, step, as_constant(extent if step == 1 else Affine(-(-extent.constant // step)))
+
+    def at_least_zero(self, extent: Affine, most: Extent | None = None) -> Affine:
+        """An extent, or 0 where it would be negative; it is at most `most`, if that is given."""
+        low = self.ranges.lower(extent)
+        if low is not None and low >= 0:
+            return extent
+        longest = element(_MAXIMUM, index(extent), _ZERO)
+        reach = 0, self.ranges.most(extent if most is None else most)
+        return integer(self.kept_integer(longest, reach, ("extent", extent)))
 
     def _bound(self, k: Value, n: Extent, default: Extent) -> Affine:
         if k is None:

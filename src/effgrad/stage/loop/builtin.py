@@ -1,5 +1,6 @@
 """Rules for Python's builtin functions, and those of `math`, on symbolic values."""
 
+import ast
 import functools
 import math
 from collections.abc import Sequence
@@ -8,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
-from effgrad.stage.loop.element import ADD, WHERE, cast, element, primitive_of
+from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
-from effgrad.stage.loop.ir import FLOAT, INT
+from effgrad.stage.loop.ir import BOOL, FLOAT, INT
 from effgrad.stage.loop.operands import Counted, Lazy, Value, View, symbolic
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols
@@ -162,13 +163,17 @@ def _min(c: Symbols, *args: Value) -> Value:
 @rule(sum)
 def _sum_of_items(c: Symbols, values: Value, start: Value = 0) -> Value:
     if isinstance(values, View | Lazy):
-        return c.reduce(values, 0)
-    if not symbolic([values]):
+        return _added(c, start, c.reduce(values, 0))
+    if not symbolic([values, start]):
         return sum(values, start)
-    total = start
-    for v in values:
-        total = v if isinstance(total, int) and total == 0 else c.elementwise(ADD, total, v)
-    return total
+    return functools.reduce(functools.partial(_added, c), values, start)
+
+
+def _added(c: Symbols, total: Value, value: Value) -> Value:
+    """The sum of a total and one more item. The first item is added to the integer 0, so a truth value counts as 1."""
+    is_bool = isinstance(value, bool) or (isinstance(value, View | Lazy) and value.dtype == BOOL)
+    first = isinstance(total, int) and total == 0 and not is_bool
+    return value if first else c.binary(ast.Add(), total, value)
 
 
 @rule(tuple)

@@ -54,18 +54,18 @@ def _extended(c: Symbols, array: View, added: Lazy, axis: int) -> View | None:
 def _append(c: Symbols, arr: Value, values: Value, axis: Value = None) -> Value:
     if axis is not None:
         return concatenate(c, [arr, values], axis)
-    return concatenate(c, [_at_least(c, c.call(np.ravel, [x], {}), 1) for x in (arr, values)])
+    return concatenate(c, [at_least(c, c.call(np.ravel, [x], {}), 1) for x in (arr, values)])
 
 
 @rule(np.hstack)
 def _hstack(c: Symbols, arrays: Value) -> Value:
-    parts = [_at_least(c, a, 1) for a in arrays]
+    parts = [at_least(c, a, 1) for a in arrays]
     return concatenate(c, parts, 0 if len(parts[0].shape) == 1 else 1)
 
 
 @rule(np.vstack)
 def _vstack(c: Symbols, arrays: Value) -> Value:
-    return concatenate(c, [_at_least(c, a, 2) for a in arrays], 0)
+    return concatenate(c, [at_least(c, a, 2) for a in arrays], 0)
 
 
 @rule(np.column_stack)
@@ -74,7 +74,8 @@ def _column_stack(c: Symbols, arrays: Value) -> Value:
     return concatenate(c, [c.index(c.lazy(a), (..., None)) if len(a.shape) == 1 else a for a in parts], 1)
 
 
-def _at_least(c: Symbols, a: Value, rank: int) -> View | Lazy:
+def at_least(c: Symbols, a: Value, rank: int) -> View | Lazy:
+    """Return a value as an array of at least so many axes; new ones come first."""
     value = as_array(c, a)
     while len(value.shape) < rank:
         value = c.index(c.lazy(value), (None, ...))

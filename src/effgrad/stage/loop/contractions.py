@@ -8,7 +8,7 @@ from effgrad.stage.loop import concatenation, fancy
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
 from effgrad.stage.loop.element import MULTIPLY, SQRT, WHERE, cast, element
 from effgrad.stage.loop.ir import INT, Element, constant, index
-from effgrad.stage.loop.operands import Extent, Lazy, Value, View, same_extent
+from effgrad.stage.loop.operands import Extent, Lazy, Value, View, flat, same_extent
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.stage.staged_value import constant_primitive
@@ -120,8 +120,18 @@ def _diag(c: Symbols, v: Value) -> Value:
 
 @rule(np.block)
 def _block(c: Symbols, arrays: Value) -> Value:
-    if isinstance(arrays, View | Lazy):
-        return c.copy(arrays)
-    if isinstance(arrays[0], list):
-        return concatenation.concatenate(c, [_block(c, row) for row in arrays], -2)
-    return concatenation.concatenate(c, arrays, -1)
+    depth, inner = 0, arrays
+    while isinstance(inner, list) and inner:
+        depth, inner = depth + 1, inner[0]
+    rank = max(depth, *(len(c.lazy(x).shape) for x in flat([arrays])))
+    joined = _joined(c, arrays, depth, rank)
+    return joined if depth else c.copy(joined)
+
+
+def _joined(c: Symbols, part: Value, depth: int, rank: int) -> Value:
+    """Join a part of a matrix from lists nested in each other, the innermost along the last axis."""
+    if isinstance(part, list) is (depth == 0):
+        raise NotCaptured("np.block of lists that are not equally deep")
+    if depth:
+        return concatenation.concatenate(c, [_joined(c, p, depth - 1, rank) for p in part], -depth)
+    return concatenation.at_least(c, part, rank)

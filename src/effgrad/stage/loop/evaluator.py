@@ -10,7 +10,7 @@ import numpy as np
 
 from effgrad.stage.loop import builtin, concatenation, contractions, fancy, library, masks, planes, small_systems
 from effgrad.stage.loop.affine import NotCaptured, as_constant
-from effgrad.stage.loop.arithmetic import Operators
+from effgrad.stage.loop.arithmetic import Operators, is_python_bool
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Buffer, Element, Store, constant, load
@@ -148,6 +148,8 @@ class Evaluator(Operators):
                 return not truth
             return self.number(element(primitive_of(np.logical_not), truth))  # type: ignore[arg-type]
         value = self.expression(e.operand, frame)
+        if isinstance(value, Lazy) and is_python_bool(value):
+            value = self.as_integer(value)
         if isinstance(e.op, ast.UAdd):
             return value
         if isinstance(value, View | Lazy | Masked | Complex):

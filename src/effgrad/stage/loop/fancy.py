@@ -125,7 +125,7 @@ def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
     keys = c.lazy(c.store(keys))
     later = c.elementwise(primitive_of(np.add), keys, Lazy((), (), index(affine(n)), True))  # type: ignore[arg-type]
     keys = c.elementwise(WHERE, c.elementwise(primitive_of(np.less), keys, 0), later, keys)  # type: ignore[arg-type]
-    if table is None:
+    if table is None or not isinstance(n, int):
         above = c.elementwise(primitive_of(np.greater_equal), keys, Lazy((), (), index(affine(n)), True))  # type: ignore[arg-type]
         below = c.elementwise(primitive_of(np.less), keys, 0)  # type: ignore[arg-type]
         wrong = c.elementwise(primitive_of(np.logical_or), above, below)  # type: ignore[arg-type]

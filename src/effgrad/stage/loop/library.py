@@ -36,7 +36,11 @@ from effgrad.vocabulary import Array, DTypeLike, Entry, Option, Params
 
 def _shape(c: Symbols, shape: Value) -> list[Extent]:
     items = list(shape) if isinstance(shape, tuple | list) else [shape]
-    return [n if isinstance(n, int) else as_constant(c.as_index(n)) for n in items]
+    extents = [n if isinstance(n, int) else as_constant(c.as_index(n)) for n in items]
+    lowest = [c.ranges.lower(n) for n in extents if isinstance(n, Affine)]
+    if any(n is None or n < 0 for n in lowest):
+        raise NotCaptured("an array whose length may be negative")
+    return extents
 
 
 def _filled(c: Symbols, shape: Value, dtype: DTypeLike, value: Value) -> View | Complex:
@@ -111,7 +115,7 @@ def _arange(c: Symbols, *args: Value, dtype: DTypeLike = None) -> Lazy | Array:
         raise NotCaptured("np.arange of numbers that change")
     start, stop = (0, args[0]) if len(args) == 1 else args
     name = fresh("e")
-    return c.made([name], [affine(stop) - start], index(variable(name) + start))
+    return c.made([name], [c.at_least_zero(affine(stop) - start)], index(variable(name) + start))
 
 
 # Reductions and products
@@ -200,11 +204,14 @@ def _outer(c: Symbols, a: Value, b: Value) -> Lazy:
 
 @rule(np.inner)
 def _inner(c: Symbols, a: Value, b: Value) -> View | Lazy:
+    if len(c.lazy(b).shape) > 2:
+        raise NotCaptured("np.inner with a stack of matrices on the right")
     return c.matmul(a, b if len(c.lazy(b).shape) < 2 else c.transpose(c.lazy(b)))
 
 
 def _outer_of(primitive: Primitive, c: Symbols, a: Value, b: Value) -> Lazy:
-    return c.elementwise(primitive, c.index(c.lazy(a), (slice(None), None)), b)
+    added = (None,) * len(c.lazy(b).shape)
+    return c.elementwise(primitive, c.index(c.lazy(a), (..., *added)) if added else a, b)
 
 
 def _extreme_of(ufunc: np.ufunc, c: Symbols, a: Value, axis: Value = 0) -> View | Lazy:
