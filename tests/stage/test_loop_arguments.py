@@ -157,13 +157,60 @@ def shrinking(v):
     return s
 
 
+def powers(v):
+    """Powers of integers beyond 64 bits were infinite or NaN, and those with a negative exponent an error."""
+    s = 0.0
+    for i in range(100):
+        s = s + v[i % 40] / 2**i + v[3] / (1 << i) + v[5] * 2**-i
+    return s
+
+
+def small_powers(v):
+    s, n = 0.0, 0
+    for i in range(40):
+        k = 2**i
+        n += isinstance(k, int) and isinstance(i > 3, int)
+        s = s + v[i] * (k % 1000) + v[0] * ((1 << i) % 7 + (i << 2) + (1000 >> i) + 3 ** (i % 5) + i ** (i % 3) + i**3)
+        s = s + v[1] * float(i * i * i) + v[2] * (-1) ** i + v[3] * (~i)
+    return s * n
+
+
+def random_numbers(v):
+    """Generators of random numbers whose products fit into 64 bits, or of which only the last bits are read."""
+    k, h, x, n, s = 1, 0, 2463534242, 5, 0.0
+    for i in range(40):
+        k = 16807 * k % 2147483647
+        h = (h * 31 + i) & 0xFFFFFFFF
+        x ^= (x << 13) & 0xFFFFFFFF
+        x ^= x >> 17
+        x ^= (x << 5) & 0xFFFFFFFF
+        n = (25214903917 * n + 11) % 2**48
+        s = s + v[i] * (k % 100 + h % 100 + x % 100 + (n >> 16) % 100)
+    return s
+
+
+def in_branches(v):
+    """Products on one side of a branch are checked there."""
+    s, k = 0.0, 1
+    for i in range(40):
+        k = k + 1
+        if v[i] > 0 and k * k * k > 100:
+            s = s + v[i] * (k * k if v[i] > 1 else k * k * 2)
+        n = k * k if v[i] > 0 else k
+        while n * n < 5000:
+            s = s + v[i] / (n * (n + 1))
+            n = n * 2
+    return s
+
+
 PROGRAMS = [
     stacked_last, stacked_before_last, squeezed, columns, of_rank_two, ones_of_shape, into_arrays, by_position,
     truth_values, counts, numpys_truth_values, inner_of_stack, outer_of_matrix, block_of_vectors, shrinking,
+    powers, small_powers, random_numbers, in_branches,
 ]  # fmt: skip
 CAPTURED = [
     stacked_last, stacked_before_last, squeezed, into_arrays, by_position, truth_values, counts, numpys_truth_values,
-    outer_of_matrix, block_of_vectors,
+    outer_of_matrix, block_of_vectors, small_powers, random_numbers, in_branches,
 ]  # fmt: skip
 VECTORS = [np.random.default_rng(seed).normal(size=60) for seed in (0, 1)]
 
@@ -197,3 +244,44 @@ def test_tables_of_indices_are_checked():
     for f in (from_table, effgrad.compile(from_table), effgrad.compile(effgrad.grad(from_table))):
         with pytest.raises(IndexError, match="out of bounds"):
             f(v[:53])
+
+
+def generator(v):
+    k, s = 12345, 0.0
+    for i in range(40):
+        k = (k * k + 1) % (2**40 + 15)
+        s = s + v[i] * (k % 1000)
+    return s
+
+
+def binomials(v):
+    c, s = 1, 0.0
+    for i in range(50):
+        s = s + v[i] * c
+        c = c * (66 - i) // (i + 1)
+    return s
+
+
+def cubes(v):
+    s = 0.0
+    for i in range(3000000, 3000040):
+        s = s + v[i % 40] * float(i * i * i)
+    return s
+
+
+def compared(v):
+    s, n = 0.0, 1
+    for i in range(36):
+        n = n * 3
+        if n * n > 10:
+            s = s + v[i]
+    return s
+
+
+@pytest.mark.parametrize("f", [generator, binomials, cubes, compared], ids=lambda f: f.__name__)
+def test_integers_beyond_64_bits_raise(f):
+    """Intermediate results wrapped silently: only what was kept in a variable was checked."""
+    for v in VECTORS:
+        for g in (f, effgrad.grad(f)):
+            with pytest.raises(OverflowError, match="64 bits"):
+                effgrad.compile(g)(v)

@@ -16,6 +16,8 @@ _numbers = itertools.count(1)
 # The inclusive lower and upper bound of an integer; None for a bound that is not known.
 Bounds = tuple[int | None, int | None]
 _EXTREMES: dict[str, Callable[..., float]] = {"maximum": max, "minimum": min}
+# The largest size of an integer that a check of its range lets through.
+LARGEST = 2**63 - 1024
 _REMAINDERS, _QUOTIENTS = ("mod", "remainder"), ("floor_divide", "floordiv")
 
 
@@ -145,8 +147,11 @@ class Ranges:
         # The bounds of integers in memory, by the expression that loads them.
         self.cells: dict[Value, tuple[int, int]] = {}
 
-    def upper(self, value: "Affine | int") -> int | None:
-        """The largest value that the integer can have, or None if nothing is known."""
+    def upper(self, value: "Affine | int", unknown: int | None = None) -> int | None:
+        """The largest value that the integer can have, where atoms without bounds are at most `unknown` in size.
+
+        Without that it is None if nothing is known.
+        """
         value = affine(value)
         for name in reversed(self.bounds):
             k = value.coefficient(name)
@@ -154,6 +159,8 @@ class Ranges:
                 value = value.substitute({name: self.bounds[name][k > 0]})
         for atom, k in value.terms:
             bound = None if type(atom) is str else (self.cells.get(atom) or self.reach(atom))[k > 0]
+            if bound is None and unknown is not None:
+                bound = unknown if k > 0 else -unknown
             if bound is None:
                 return None
             value = Affine(value.constant + bound * k, [(a, m) for a, m in value.terms if a != atom])
@@ -163,6 +170,10 @@ class Ranges:
         """The smallest value that the integer can have, or None if nothing is known."""
         least = self.upper(-affine(value))
         return None if least is None else -least
+
+    def fits(self, value: Affine) -> bool:
+        """Whether an integer is known to fit into 64 bits, if its atoms do."""
+        return all((self.upper(x, LARGEST) or 0) < 2**63 for x in (value, -value))
 
     def most(self, value: "Affine | int") -> int:
         """The largest value of an extent that sizes a buffer; raises `NotCaptured` if it is not known."""
@@ -179,6 +190,8 @@ class Ranges:
             return self.lower(e.args[0]), self.upper(e.args[0])
         if e.op == "load":
             return e.args[0].reach or (None, None)
+        if e.op.name == "multiply":
+            return _product(*map(self.reach, e.args))
         if e.op.name in _EXTREMES:
             return _extreme(_EXTREMES[e.op.name], [self.reach(a) for a in e.args])
         if e.op.name in _REMAINDERS + _QUOTIENTS and e.args[1].op == "constant" and e.args[1].args[0] > 0:
@@ -188,6 +201,12 @@ class Ranges:
             low, high = self.reach(e.args[0])
             return None if low is None else low // n, None if high is None else high // n
         return None, None
+
+
+def _product(a: Bounds, b: Bounds) -> Bounds:
+    """The bounds of the product of two integers, given the bounds of each."""
+    ends = [x * y for x in a for y in b if x is not None and y is not None]
+    return (min(ends), max(ends)) if len(ends) == 4 else (None, None)
 
 
 def _extreme(extreme: Callable[..., float], bounds: Sequence[Bounds]) -> Bounds:

@@ -2,14 +2,15 @@
 
 import ast
 import contextlib
+import functools
 import operator
 
 import numpy as np
 
 from effgrad.stage.loop import masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
-from effgrad.stage.loop.element import cast, primitive_of
-from effgrad.stage.loop.ir import BOOL, INT
+from effgrad.stage.loop.element import primitive_of
+from effgrad.stage.loop.ir import BOOL, index
 from effgrad.stage.loop.operands import SYMBOLIC, Complex, Lazy, Masked, Value, symbolic
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function
@@ -31,6 +32,11 @@ PLAIN: dict[type, Function] = {
 }  # fmt: skip
 
 
+# The most factors of a power that is written as a product.
+MOST_FACTORS = 8
+_POWERS_OF_TWO = frozenset(2**k for k in range(63))
+
+
 class Operators(Symbols):
     """The operators of a captured program; `Evaluator` adds its expressions."""
 
@@ -49,19 +55,49 @@ class Operators(Symbols):
         plain, ufunc = OPERATIONS[type(op)]
         if ufunc is None:
             return self.matmul(a, b)
-        if not isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor) and is_python_bool(a) and is_python_bool(b):
-            a, b = self.as_integer(a), self.as_integer(b)
-        whole = [isinstance(x, Affine | int) and not isinstance(x, bool) for x in (a, b)]
-        if all(whole) and isinstance(op, ast.Add | ast.Sub | ast.Mult):
-            with contextlib.suppress(NotCaptured):
-                return plain(affine(a), affine(b))
-        if all(whole) and isinstance(op, ast.FloorDiv | ast.Mod | ast.Mult):
-            return self.affine_of(self.elementwise(primitive_of(ufunc), a, b))  # type: ignore[arg-type]
+        of_bits = isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor) and (is_python_bool(a) or is_python_bool(b))
+        if is_python_integer(a) and is_python_integer(b) and not of_bits and not isinstance(op, ast.Div):
+            return self.of_integers(op, self.as_integer(a), self.as_integer(b))
         return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
 
-    def as_integer(self, value: Value) -> Lazy:
-        """A truth value of Python's as the integer that it is in arithmetic."""
-        return self.number(cast(self.lazy(value).value, INT), True)
+    def as_integer(self, value: Value) -> Affine:
+        """An integer or a truth value of Python's as the integer that it is in arithmetic."""
+        return self.snapshot(value) if isinstance(value, Lazy) else affine(value)
+
+    def of_integers(self, op: ast.operator, a: Affine, b: Affine) -> Affine:
+        """Apply an operator to two of Python's integers, whose result may need more than 64 bits."""
+        plain, ufunc = OPERATIONS[type(op)]
+        low, high = self.ranges.lower(b), self.ranges.upper(b)
+        if isinstance(op, ast.Pow):
+            return self.power(a, b, low, high)
+        if isinstance(op, ast.LShift | ast.RShift) and (low is None or low < 0):
+            raise NotCaptured("a shift whose size may be negative")
+        if isinstance(op, ast.LShift):
+            return self.of_integers(ast.Mult(), a, self.power(affine(2), b, low, high))
+        if isinstance(op, ast.Add | ast.Sub | ast.Mult):
+            with contextlib.suppress(NotCaptured):
+                return affine(plain(a, b))
+        operands: list[Value] = [a, b]
+        if _reads_low_bits(op, a, b):
+            operands = [Lazy((), (), index(x), True) for x in (a, b)]
+        result = self.affine_of(self.elementwise(primitive_of(ufunc), *operands))  # type: ignore[arg-type]
+        fits = isinstance(op, ast.Mod | ast.FloorDiv) or None not in (
+            self.ranges.lower(result), self.ranges.upper(result))  # fmt: skip
+        return self.within_range(result) if fits else self.stored_integer(index(result))
+
+    def power(self, a: Affine, b: Affine, low: int | None, high: int | None) -> Affine:
+        """A power of two of Python's integers, whose exponent is in a range; a negative one would give a float."""
+        if low is None or low < 0:
+            raise NotCaptured("a power of integers whose exponent may be negative")
+        if low == high and low <= MOST_FACTORS:
+            return functools.reduce(functools.partial(self.of_integers, ast.Mult()), [a] * low, affine(1))
+        least, most = self.ranges.lower(a), self.ranges.upper(a)
+        if high is None or least is None or most is None or max(abs(least), abs(most)) ** min(high, 64) >= 2**63:
+            raise NotCaptured("a power of integers that may exceed 64 bits")
+        if least == most and high < 64:
+            table = self.table_view(np.array([least**k for k in range(high + 1)]))
+            return self.as_integer(self.weakened(self.index(table, b)))
+        return self.stored_integer(self.elementwise(primitive_of(np.power), a, b).value)  # type: ignore[arg-type]
 
     def compare(self, op: ast.cmpop, a: Value, b: Value) -> Value:
         if type(op) in PLAIN:
@@ -91,6 +127,18 @@ class Operators(Symbols):
         inside = isinstance(op, ast.In)
         answers = [self.compare(ast.Eq() if inside else ast.NotEq(), a, item) for item in b]
         return self.all_of(answers, not inside) if answers else not inside
+
+
+def _reads_low_bits(op: ast.operator, a: Affine, b: Affine) -> bool:
+    """Whether an operator reads at most 63 bits of each operand, so that higher ones may be lost before."""
+    if isinstance(op, ast.BitAnd):
+        return any(not x.terms and 0 <= x.constant < 2**63 for x in (a, b))
+    return isinstance(op, ast.Mod) and not b.terms and b.constant in _POWERS_OF_TWO
+
+
+def is_python_integer(value: Value) -> bool:
+    """Whether a number is an integer of Python's, or a truth value, but not one of NumPy's."""
+    return isinstance(value, Affine | int) or (isinstance(value, Lazy) and value.weak and value.dtype.kind in "bi")
 
 
 def is_python_bool(value: Value) -> bool:

@@ -1,13 +1,13 @@
 """Basic indexing, transposition and reshape of symbolic values."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.element import WHERE, cast, element, widened
-from effgrad.stage.loop.ir import INT, Check, Element, Store, constant, index, integer, load
+from effgrad.stage.loop.ir import INT, Check, Element, Store, constant, index, integer
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, whole_view
 from effgrad.stage.loop.values import Statements
 from effgrad.stage.staged_value import constant_primitive
@@ -93,16 +93,6 @@ class Indexed(Statements):
         low = self.ranges.lower(i)
         return e if low is not None and low >= 0 else element(WHERE, element(_LESS, e, _ZERO), index(i + n), e)
 
-    def kept_integer(self, e: Element, reach: tuple[int, int] | None, key: Hashable) -> Element:
-        """Return an integer stored in a cell. The key's cell is reused while nothing that the integer reads changes."""
-        if key not in self.known:
-            cell = self.buffer("at", (), INT)
-            cell.reach = reach
-            self.private.add(cell)
-            self.emit([], [Store(cell, (), e)])
-            self.known[key] = load(cell, ())
-        return self.known[key]
-
     def as_index(self, k: Value) -> Affine:
         """Return an integer of the program as an index."""
         if isinstance(k, Affine):
@@ -117,7 +107,7 @@ class Indexed(Statements):
         """Return an integer that is read from memory, copied so that later writes do not change it."""
         if not value.reads():
             return integer(cast(value.value, INT))
-        return integer(self.kept_integer(cast(value.value, INT), self.bounds_of(value.value), ("integer", value.value)))
+        return self.stored_integer(cast(value.value, INT), self.bounds_of(value.value))
 
     def bounds_of(self, e: Element) -> tuple[int, int] | None:
         """The bounds of an integer that is loaded from a constant array, or None."""

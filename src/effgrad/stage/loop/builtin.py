@@ -79,7 +79,7 @@ def _print(c: Symbols, *args: Value, **kwargs: Option) -> Value:
 def _float(c: Symbols, value: Value = 0.0) -> Value:
     if not is_symbolic(value):
         return float(value)
-    lazy = c.lazy(value)
+    lazy = c.operand_of(value)
     return c.number(cast(lazy.value, FLOAT), True) if not lazy.shape else c.number(lazy.element([0] * len(lazy.shape)))
 
 
@@ -105,7 +105,8 @@ def _bool(c: Symbols, value: Value = False) -> Value:
 def _isinstance(c: Symbols, value: Value, kind: Value) -> Value:
     if isinstance(value, View | Lazy):
         sample: Any = np.ones((1,) * len(value.shape), value.dtype)
-        return isinstance(sample if value.shape else sample[()], kind)
+        weak = isinstance(value, Lazy) and value.weak
+        return isinstance(sample if value.shape else sample.item() if weak else sample[()], kind)
     return isinstance(1, kind) if isinstance(value, Affine) else isinstance(value, kind)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effgrad.stage.loop import builtin, concatenation, contractions, fancy, library, masks, planes, small_systems
-from effgrad.stage.loop.affine import NotCaptured, as_constant
+from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
 from effgrad.stage.loop.arithmetic import Operators, is_python_bool
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Frame, Function
@@ -155,7 +155,7 @@ class Evaluator(Operators):
         if isinstance(value, View | Lazy | Masked | Complex):
             ufunc = np.negative if isinstance(e.op, ast.USub) else np.invert
             return self.call(ufunc, [value], {})
-        return -value if isinstance(e.op, ast.USub) else ~value
+        return -value if isinstance(e.op, ast.USub) else -value - 1 if isinstance(value, Affine) else ~value
 
     def _Compare(self, e: ast.Compare, frame: Frame) -> Value:
         values = [self.expression(v, frame) for v in (e.left, *e.comparators)]

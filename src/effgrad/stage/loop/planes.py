@@ -68,7 +68,7 @@ def as_planes(c: Symbols, value: Value) -> Complex:
         return Complex(c.plane_table(value, False), c.plane_table(value, True))
     if isinstance(value, list | tuple):
         return joined(c, np.array, [value], {})
-    real = value if isinstance(value, View | Lazy) else c.lazy(value)
+    real = value if isinstance(value, View | Lazy) else c.operand_of(value)
     weak = isinstance(real, Lazy) and real.weak
     zero = c.number(constant(0.0, real.dtype if real.dtype.kind == "f" else float), weak)
     return Complex(real, c.broadcast(zero, real.shape))

@@ -4,7 +4,7 @@ A lazy value is stored just before a buffer that it reads is written, and before
 inlined into the statements that use it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,6 +31,8 @@ from effgrad.stage.loop.ir import (
     Store,
     constant,
     index,
+    integer,
+    load,
     loads,
     topological,
 )
@@ -186,7 +188,7 @@ class Statements:
         """Write a value through a view."""
         names = [fresh("e") for _ in view.axes]
         point = [variable(name) for name in names]
-        value = self.broadcast(self.lazy(value), view.shape)
+        value = self.broadcast(self.operand_of(value), view.shape)
         e = self.converted(value.element(point), view.dtype)
         self.emit([(n, a.extent) for n, a in zip(names, view.axes, strict=True)],
                   [Store(view.buffer, view.at(point), e, adds)])  # fmt: skip
@@ -252,6 +254,30 @@ class Statements:
             return self.lazy(self.stacked(value))
         raise NotCaptured(f"a value of type {type(value).__name__} in an expression")
 
+    def operand_of(self, value: Value) -> Lazy:
+        """Return a value as lazy, an integer of Python's as one that fits into 64 bits."""
+        return self.lazy(self.within_range(value) if isinstance(value, Affine) else value)
+
+    def within_range(self, value: Affine) -> Affine:
+        """Return an integer of Python's; the program checks that it fits into 64 bits if that is not known."""
+        if any(abs(n) >= 2**63 for n in (value.constant, *[k for _, k in value.terms])):
+            raise NotCaptured("an integer that exceeds 64 bits")
+        return value if self.ranges.fits(value) else self.stored_integer(index(value))
+
+    def stored_integer(self, e: Element, reach: tuple[int, int] | None = None) -> Affine:
+        """Return an integer stored in a cell, where its range is checked."""
+        return integer(self.kept_integer(e, reach, ("integer", e)))
+
+    def kept_integer(self, e: Element, reach: tuple[int, int] | None, key: Hashable) -> Element:
+        """Return an integer stored in a cell. The key's cell is reused while nothing that the integer reads changes."""
+        if key not in self.known:
+            cell = self.buffer("at", (), INT)
+            cell.reach = reach
+            self.private.add(cell)
+            self.emit([], [Store(cell, (), e)])
+            self.known[key] = load(cell, ())
+        return self.known[key]
+
     def table_view(self, array: np.ndarray) -> View:
         """A view of a NumPy array that is known at capture, as a constant."""
         if id(array) not in self.constants:
@@ -270,7 +296,7 @@ class Statements:
 
     def stacked(self, items: Sequence[Value], axis: int = 0) -> View:
         """Stack values of one shape along a new axis of a new array; the axis is counted from the first."""
-        rows = [self.lazy(x) for x in items]
+        rows = [self.operand_of(x) for x in items]
         if not rows:
             raise NotCaptured("an array of nothing")
         shape: list[Extent] = list(rows[0].shape)
@@ -301,7 +327,7 @@ class Statements:
         """Apply a primitive element by element."""
         if primitive.code is None and primitive.native is None:
             self.called.setdefault(primitive, self.place())
-        parts = [self.lazy(a) for a in args]
+        parts = [self.operand_of(a) for a in args]
         shape = self.broadcast_shape([p.shape for p in parts])
         names = [fresh("e") for _ in shape]
         point = [variable(n) for n in names]

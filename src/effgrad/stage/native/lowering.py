@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from effgrad.stage.loop.affine import Affine, Ranges
+from effgrad.stage.loop.affine import LARGEST, Affine, Ranges
 from effgrad.stage.loop.ir import (
     INT,
     Apply,
@@ -48,7 +48,6 @@ POINTS, WRITTEN_OUT, POINTS_IN_MEMORY = 64, 600, 8
 LOCAL = 64
 # Codes that the function returns: a call has raised, an integer exceeds 64 bits, and the first one for failed checks.
 RAISED, BEYOND, CHECKED = 2, 3, 16
-LARGEST = 2**63 - 1024
 
 
 class Function(Stacks):
