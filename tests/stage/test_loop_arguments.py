@@ -81,6 +81,16 @@ def into_arrays(v):
     return s
 
 
+def in_place(v):
+    """The argument that `np.nan_to_num` writes to, for a `copy` that is passed by position, stayed as it was."""
+    m, s = v[:3] * 1.0, 0.0
+    m[0] = np.nan
+    for i in range(40):
+        np.nan_to_num(m, False)
+        s = s + m[0] + m[1] * v[i]
+    return s
+
+
 def by_position(v):
     """Arguments by position are those of NumPy's signature."""
     a, s = v[:12].reshape(3, 4), 0.0
@@ -205,7 +215,7 @@ def in_branches(v):
 
 PROGRAMS = [
     stacked_last, stacked_before_last, squeezed, columns, of_rank_two, ones_of_shape, into_arrays, by_position,
-    truth_values, counts, numpys_truth_values, inner_of_stack, outer_of_matrix, block_of_vectors, shrinking,
+    in_place, truth_values, counts, numpys_truth_values, inner_of_stack, outer_of_matrix, block_of_vectors, shrinking,
     powers, small_powers, random_numbers, in_branches,
 ]  # fmt: skip
 CAPTURED = [

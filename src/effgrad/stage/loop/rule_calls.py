@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import NotCaptured
-from effgrad.stage.loop.operands import Value
+from effgrad.stage.loop.operands import Method, Value
 from effgrad.stage.loop.registry import Rule, is_of_library
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Params
@@ -32,8 +32,11 @@ def with_named_out(f: Any, args: list[Value], kwargs: Params) -> tuple[list[Valu
     if not is_of_library(f) and not isinstance(getattr(f, "__self__", None), np.ufunc):
         return args, kwargs
     names = [name for name, p in _parameters(f).items() if p.kind != inspect.Parameter.KEYWORD_ONLY]
-    at = names.index("out") if "out" in names else len(args)
-    return args[:at], {**dict(zip(names[at:], args[at:], strict=False)), **kwargs}
+    at = next((k for k, name in enumerate(names) if name in ("out", "copy")), len(args))
+    given = {**dict(zip(names[at:], args[at:], strict=False)), **kwargs}
+    if given.get("copy") is False and not isinstance(f, Method):
+        raise NotCaptured(f"{getattr(f, '__name__', f)} without a copy, which may write to its argument")
+    return args[:at], given
 
 
 def call_rule(c: Symbols, rule: Rule, f: Any, args: list[Value], kwargs: Params) -> Value:
