@@ -28,6 +28,7 @@ from effgrad.stage.loop import (
     rule_calls,
 )
 from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.augmented import Augmented
 from effgrad.stage.loop.desugar import Loop, leaves, result_of
 from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
 from effgrad.stage.loop.frames import Frame, Function, Returned
@@ -53,7 +54,7 @@ from effgrad.stage.loop.source import Source, source_of
 RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_in(vars(functions))
 
 
-class Capture(Iteration):
+class Capture(Augmented):
     """The capture of one loop, or of a whole function, at known shapes."""
 
     def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
@@ -186,6 +187,9 @@ class Capture(Iteration):
 
     def write(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
+        self.put(array, key, value, target, frame)
+
+    def put(self, array: Value, key: Value, value: Value, target: ast.Subscript, frame: Frame) -> None:
         if isinstance(array, Complex):
             self.write_complex(array, key, value, frame)
         else:
@@ -251,41 +255,6 @@ class Capture(Iteration):
             else:
                 self.assign(place, value)
 
-    def augmented(self, s: ast.AugAssign, frame: Frame) -> None:
-        fields = {**dict(ast.iter_fields(s.target)), "ctx": ast.Load()}
-        old = self.expression(ast.copy_location(type(s.target)(**fields), s.target), frame)
-        new = self.binary(s.op, old, self.expression(s.value, frame))
-        if isinstance(old, Complex) and (isinstance(s.target, ast.Subscript) or old.real.shape):
-            self.augment_complex(s.target, old, planes.as_planes(self, new), frame)
-            return
-        if isinstance(old, View):
-            self.touched.add(old.buffer)
-        if isinstance(old, Lazy) and old.shape and isinstance(s.target, ast.Name):
-            if self.has_other_names(old, s.target.id, frame):
-                self.assign(self.as_memory(old), new)
-            else:
-                frame.own[s.target.id] = self.store(self.cast_like(new, old))
-        elif isinstance(old, View) and isinstance(s.target, ast.Name):
-            self.assign(old, new)
-        elif isinstance(old, View) and isinstance(s.target, ast.Subscript):
-            self.assign(old, new)
-        else:
-            self.bind(s.target, new, frame)
-
-    def augment_complex(self, target: ast.expr, old: Complex, new: Complex, frame: Frame) -> None:
-        """Assign new planes to a complex array in place."""
-        if isinstance(old.real, View) and isinstance(old.imag, View):
-            parts = [self.lazy(p) for p in new]
-            self.touched.update((old.real.buffer, old.imag.buffer))
-            for plane, part in zip(old, parts, strict=True):
-                self.assign(plane, part)
-        elif isinstance(target, ast.Name) and not self.has_other_names(old, target.id, frame):
-            frame.own[target.id] = Complex(*map(self.store, new))
-        elif isinstance(target, ast.Name):
-            self.augment_complex(target, self.rebind(old, Complex(*map(self.stored_at_home, old))), new, frame)
-        else:
-            self.bind(target, new, frame)
-
     # Calls
 
     def inline(self, function: Callable[..., Any], args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
@@ -327,12 +296,10 @@ class Capture(Iteration):
         own |= dict(zip(names, args, strict=False)) | kwargs
         if set(own) != set(names):
             raise NotCaptured("the arguments of an inner function")
-        outer = f.frame
-        closed = {**outer.source.globals, **outer.source.closed, **outer.own}
         body = f.node.body if isinstance(f.node, ast.FunctionDef) else []
         if any(isinstance(x, ast.Nonlocal | ast.Global) for b in body for x in ast.walk(b)):
             raise NotCaptured("an inner function that binds names outside")
-        return self.run(Frame(Source(f.node, body, closed, {}), own))
+        return self.run(Frame(Source(f.node, body, {}, {}), own, f.frame))
 
     def call(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         result = self.result(f, args, kwargs)
@@ -369,7 +336,7 @@ class Capture(Iteration):
         if isinstance(f, derivatives.Pullback):
             return f(*args)
         if lists.is_append(f):
-            return lists.append_now(self, f.__self__, args)
+            return lists.extend_now(self, f.__self__, args)
         if inspect.ismethod(f) and not registry.is_library(f.__func__):
             return self.inline(f.__func__, [f.__self__, *args], kwargs)
         if registry.has_rule(f):
@@ -392,8 +359,8 @@ class Capture(Iteration):
         return fancy.applied(self, f, args, kwargs)
 
     STATEMENTS: ClassVar[dict[type, Callable[..., None]]] = {
-        ast.Assign: assign_names, ast.AnnAssign: assign_annotated, ast.AugAssign: augmented, ast.For: Iteration.for_,
-        ast.While: Iteration.while_, ast.Return: return_,
+        ast.Assign: assign_names, ast.AnnAssign: assign_annotated, ast.AugAssign: Augmented.augmented,
+        ast.For: Iteration.for_, ast.While: Iteration.while_, ast.Return: return_,
         ast.Expr: lambda self, s, frame: self.expression(s.value, frame),
         ast.FunctionDef: define, ast.Assert: checking.assert_, ast.Raise: checking.raise_, ast.With: checking.with_,
         ast.Pass: lambda self, s, frame: None,

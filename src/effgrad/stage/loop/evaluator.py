@@ -340,7 +340,7 @@ class Evaluator(Operators):
             if len(numbers) > MOST_UNROLLED:
                 raise NotCaptured("a long comprehension")
             items = [items.item(i) for i in numbers]
-        inner = Frame(frame.source, dict(frame.own))
+        inner = Frame(frame.source, dict(frame.own), frame.outer)
         found = []
         for item in items:
             self.bind(g.target, item, inner)

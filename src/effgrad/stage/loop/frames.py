@@ -3,9 +3,11 @@
 import ast
 import builtins
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 
 from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.source import Source
 from effgrad.vocabulary import Value
 
@@ -27,8 +29,9 @@ class Returned(Exception):
 class Frame:
     """The names of a function that is being captured."""
 
-    def __init__(self, source: Source, own: dict[str, Value]) -> None:
-        self.source, self.own = source, own
+    def __init__(self, source: Source, own: dict[str, Value], outer: "Frame | None" = None) -> None:
+        # For a function that the captured program has defined, `outer` is the frame that defines it.
+        self.source, self.own, self.outer = source, own, outer
         # The statements that follow the current one within a step of the loop, and those of them that follow its block.
         self.rest: Sequence[ast.stmt] = ()
         self.after: Sequence[ast.stmt] = ()
@@ -42,7 +45,17 @@ class Frame:
         finally:
             self.after = outer
 
+    @functools.cached_property
+    def local(self) -> set[str]:
+        """The names that the function binds anywhere, so that they never mean a variable from outside it."""
+        nodes = [x for s in self.source.body for x in ast.walk(s) if isinstance(x, ast.Global | ast.Nonlocal)]
+        return bound(self.source.body).difference(*[x.names for x in nodes])
+
     def __getitem__(self, name: str) -> Value:
+        if name not in self.own and name in self.local:
+            raise NotCaptured(f"the name {name!r} is bound in some steps or branches only")
+        if name not in self.own and self.outer is not None:
+            return self.outer[name]
         for names in (self.own, self.source.closed, self.source.globals):
             if name in names:
                 return names[name]

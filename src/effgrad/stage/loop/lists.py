@@ -212,11 +212,11 @@ def is_append(f: Any) -> bool:
     return isinstance(getattr(f, "__self__", None), list) and f.__name__ == "append"
 
 
-def append_now(c: Evaluator, items: list[Value], args: Sequence[Value]) -> None:
-    """Append to a list that the current block has made, during capture, since both happen whenever the block runs."""
+def extend_now(c: Evaluator, items: list[Value], added: Sequence[Value]) -> None:
+    """Extend a list that the current block has made, during capture, since both happen whenever the block runs."""
     if c.lists.get(id(items), (None, None))[1] is not c.block:
         raise NotCaptured("an item is appended to a list that was made before the loop, or before a branch")
-    items.extend(args)
+    items.extend(added)
 
 
 def method(c: Evaluator, grown: Growing | Complex, name: str, args: Sequence[Value]) -> None:

@@ -1,0 +1,87 @@
+"""Augmented assignment: `a += b` and `a[i] += b`."""
+
+import ast
+from collections.abc import MutableMapping, MutableSequence, MutableSet
+
+from effgrad.stage.loop import lists, planes
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.frames import Frame
+from effgrad.stage.loop.iteration import Iteration
+from effgrad.stage.loop.operands import Complex, Lazy, Value, View
+
+
+class Augmented(Iteration):
+    """Augmented assignment, which evaluates its target once; `Capture` adds the other statements."""
+
+    def put(self, array: Value, key: Value, value: Value, target: ast.Subscript, frame: Frame) -> None:
+        """`array[key] = value`, where `target` is the source of `array[key]`."""
+        raise NotImplementedError
+
+    def rebind(self, array: Value, new: Value) -> Value:
+        """Rebind all names of an array to its new value after an in-place write."""
+        raise NotImplementedError
+
+    def augmented(self, s: ast.AugAssign, frame: Frame) -> None:
+        if isinstance(s.target, ast.Subscript):
+            self.augment_item(s, s.target, frame)
+            return
+        fields = {**dict(ast.iter_fields(s.target)), "ctx": ast.Load()}
+        old = self.expression(ast.copy_location(type(s.target)(**fields), s.target), frame)
+        value = self.expression(s.value, frame)
+        if isinstance(old, MutableSequence | MutableMapping | MutableSet):
+            self.extend(old, s.op, value)
+            return
+        new = self.binary(s.op, old, value)
+        if isinstance(old, Complex) and old.real.shape:
+            self.augment_complex(s.target, old, planes.as_planes(self, new), frame)
+            return
+        if isinstance(old, View):
+            self.touched.add(old.buffer)
+        if isinstance(old, Lazy) and old.shape and isinstance(s.target, ast.Name):
+            if self.has_other_names(old, s.target.id, frame):
+                self.assign(self.as_memory(old), new)
+            else:
+                frame.own[s.target.id] = self.store(self.cast_like(new, old))
+        elif isinstance(old, View) and isinstance(s.target, ast.Name):
+            self.assign(old, new)
+        else:
+            self.bind(s.target, new, frame)
+
+    def extend(self, old: Value, op: ast.operator, value: Value) -> None:
+        """Change a Python container, which may have other names, in place."""
+        if not isinstance(old, list) or not isinstance(op, ast.Add):
+            raise NotCaptured(f"a {type(old).__name__} is changed in place")
+        lists.extend_now(self, old, self.items(value))
+
+    def augment_item(self, s: ast.AugAssign, target: ast.Subscript, frame: Frame) -> None:
+        """`array[key] += value`."""
+        array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
+        old = self.subscript(array, key)
+        new = self.binary(s.op, old, self.expression(s.value, frame))
+        if isinstance(old, View):
+            self.touched.add(old.buffer)
+            self.assign(old, new)
+        elif isinstance(old, Complex) and isinstance(old.real, View) and isinstance(old.imag, View):
+            self.assign_planes(old, planes.as_planes(self, new))
+        elif isinstance(array, Lazy | Complex) and array in self.touched:
+            raise NotCaptured("an item of an array that the added value changes")
+        else:
+            self.put(array, key, new, target, frame)
+
+    def augment_complex(self, target: ast.expr, old: Complex, new: Complex, frame: Frame) -> None:
+        """Assign new planes to a complex array in place."""
+        if isinstance(old.real, View) and isinstance(old.imag, View):
+            self.assign_planes(old, new)
+        elif isinstance(target, ast.Name) and not self.has_other_names(old, target.id, frame):
+            frame.own[target.id] = Complex(*map(self.store, new))
+        elif isinstance(target, ast.Name):
+            self.augment_complex(target, self.rebind(old, Complex(*map(self.stored_at_home, old))), new, frame)
+        else:
+            self.bind(target, new, frame)
+
+    def assign_planes(self, old: Complex, new: Complex) -> None:
+        """Write both planes, after the new ones have been read."""
+        parts = [self.lazy(p) for p in new]
+        self.touched.update((old.real.buffer, old.imag.buffer))
+        for plane, part in zip(old, parts, strict=True):
+            self.assign(plane, part)

@@ -1,0 +1,187 @@
+"""Loops whose captured form once gave wrong numbers: names, augmented assignment, indices, aliases, types and signs.
+
+Each program is compared with itself without compilation, its value with Python's and its gradient with `effgrad.grad`.
+"""
+
+import numpy as np
+import pytest
+
+import effgrad
+
+pytestmark = pytest.mark.filterwarnings("ignore::effgrad.errors.StagingWarning")
+POINTS = [np.random.default_rng(seed).normal(size=60) for seed in range(2)]
+q = 50.0
+
+
+def check(f, compiled=effgrad.compile):
+    run, slope, expected = compiled(f), compiled(effgrad.grad(f)), effgrad.grad(f)
+    for v in POINTS:
+        np.testing.assert_allclose(run(v.copy()), f(v.copy()), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(slope(v.copy()), expected(v.copy()), rtol=1e-9, atol=1e-12)
+
+
+# Names that a function binds on one side of a branch: they were taken for globals of that name.
+
+
+def bound_by_a_test_of_the_counter(v):
+    s = 0.0
+    for i in range(40):
+        if i > 3:
+            q = v[i]
+        if i > 5:
+            s = s + q
+    return s
+
+
+def bound_by_a_test_of_values(v):
+    s = 0.0
+    for i in range(40):
+        if v[i] > 0:
+            q = v[i] * 2
+        if v[i] > 0:
+            s = s + q
+    return s
+
+
+def read_by_a_function_inside(v):
+    s = 0.0
+    for i in range(40):
+        if v[i] > 0:
+            q = v[i] * 2
+        if v[i] > 0:
+            s = s + (lambda t: t * q)(v[i])
+    return s
+
+
+def named_as_a_builtin(v):
+    s = 0.0
+    for i in range(40):
+        if v[i] > 0:
+            vars = v[i]
+        if v[i] > 0:
+            s = s + vars
+    return s
+
+
+def a_true_global(v):
+    s = 0.0
+    for i in range(40):
+        s = s + q * v[i] + (lambda t: t * q)(v[i])
+    return s
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        bound_by_a_test_of_the_counter,
+        bound_by_a_test_of_values,
+        read_by_a_function_inside,
+        named_as_a_builtin,
+        a_true_global,
+    ],
+)
+def test_a_local_never_means_a_global_of_its_name(f):
+    """A name of the function that the capture had not bound was read from its module."""
+    check(f)
+
+
+# Augmented assignment: its target was evaluated twice, and `+=` made a new list.
+
+
+def counted_in_the_index(v):
+    a, k = np.zeros(60), 0
+    for i in range(40):
+        a[(k := k + 1)] += v[i] ** 2
+    return a[1] + 2 * a[2] + 3 * a[40] + k
+
+
+def bump(c):
+    c[0] += 1.0
+    return 0
+
+
+def called_in_the_index(v):
+    c, a = np.zeros(1), np.zeros(3)
+    for i in range(40):
+        a[bump(c)] += v[i] ** 2
+    return a[0] * c[0]
+
+
+def complex_items(v):
+    c, z = np.zeros(1), np.zeros(3, complex)
+    for i in range(40):
+        z[bump(c)] += v[i] + 1j * v[i + 1]
+        z[1:] *= 0.5
+    return np.abs(z[0]) ** 2 * c[0]
+
+
+def store_twice(a, v):
+    a[1] = v[0]
+    return v[1]
+
+
+def changed_by_the_value(v):
+    s = 0.0
+    for i in range(40):
+        a = v[i : i + 3] * 2.0
+        a[0] += store_twice(a, v)
+        s = s + np.sum(a**2)
+    return s
+
+
+def a_list_of_two_names(v):
+    s = 0.0
+    for i in range(40):
+        a = [v[i]]
+        b = a
+        a += [v[i + 1] ** 2]
+        s = s + sum(b)
+    return s
+
+
+def extend(items, more):
+    items += [more]
+
+
+def a_list_of_the_caller(v):
+    s = 0.0
+    for i in range(40):
+        items = [v[i]]
+        extend(items, v[i + 1])
+        s = s + sum(items) * len(items)
+    return s
+
+
+def a_list_from_before(v):
+    items = [1.0]
+    for i in range(40):
+        items += [v[i] ** 2]
+    return items[1] + items[40] + len(items)
+
+
+def a_dictionary(v):
+    s = 0.0
+    for i in range(40):
+        d = {"a": v[i]}
+        e = d
+        d |= {"b": v[i] ** 2}
+        s = s + sum(e.values())
+    return s
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        counted_in_the_index,
+        called_in_the_index,
+        complex_items,
+        changed_by_the_value,
+        a_list_of_two_names,
+        a_list_of_the_caller,
+        a_list_from_before,
+        a_dictionary,
+    ],
+)
+def test_augmented_assignment_evaluates_its_target_once(f):
+    """`a[(k := k + 1)] += x` counted twice, and `a += [x]` left the other names of a list as they were."""
+    check(f)
