@@ -185,3 +185,47 @@ def a_dictionary(v):
 def test_augmented_assignment_evaluates_its_target_once(f):
     """`a[(k := k + 1)] += x` counted twice, and `a += [x]` left the other names of a list as they were."""
     check(f)
+
+
+# Negative indices that become smaller than -n.
+
+
+def slices_from_the_back(v):
+    s = 0.0
+    for i in range(90):
+        s = s + np.sum(v[-(i + 1) :] ** 2)
+    return s
+
+
+def slices_to_the_back(v):
+    s = 0.0
+    for i in range(90):
+        s = s + np.sum(v[: -i - 1] ** 2) + np.sum(v[5 : i - 120])
+    return s
+
+
+def items_from_the_back(v):
+    s = 0.0
+    for i in range(60):
+        s = s + v[-(i + 1)] * v[i - 60] * v[-i]
+    return s
+
+
+@pytest.mark.parametrize("f", [slices_from_the_back, slices_to_the_back, items_from_the_back])
+def test_negative_indices_count_from_the_end_once(f):
+    """An index below -n had n added to it twice, so that a slice lost elements that NumPy keeps."""
+    check(f)
+
+
+def before_the_beginning(v):
+    s = 0.0
+    for i in range(90):
+        s = s + v[-(i + 1)]
+    return s
+
+
+def test_an_index_before_the_beginning_is_an_error():
+    """`x[-(i + 1)]` returned elements for i >= n."""
+    for f in (before_the_beginning, effgrad.grad(before_the_beginning)):
+        with pytest.raises(IndexError):
+            effgrad.compile(f)(POINTS[0])

@@ -66,15 +66,16 @@ class Indexed(Statements):
     def inside_axis(self, k: Value, n: Extent) -> Affine:
         """Return an index counted from the beginning; the program checks it unless its bounds show that it is valid."""
         i = self.as_index(k)
-        low, high = self.ranges.lower(i), self.ranges.upper(i)
-        if high is not None and high < 0:
-            i = affine(n) + i
-        elif low is None or low < 0:
-            return self.checked(i, n)
-        elif isinstance(n, int) and low >= n:
+        place = affine(n) + i if self.is_negative(i) else i
+        low, room = self.ranges.lower(place), self.ranges.lower(affine(n) - place)
+        if place is i and isinstance(n, int) and low is not None and low >= n:
             raise IndexError(f"index {i} is out of bounds for axis with size {n}")
-        room, below = self.ranges.lower(affine(n) - i), self.ranges.lower(i)
-        return i if room is not None and room >= 1 and below is not None and below >= 0 else self.checked(i, n)
+        return place if low is not None and low >= 0 and room is not None and room >= 1 else self.checked(i, n)
+
+    def is_negative(self, i: Affine) -> bool:
+        """Whether an integer is certainly negative."""
+        high = self.ranges.upper(i)
+        return high is not None and high < 0
 
     def checked(self, i: Affine, n: Extent) -> Affine:
         """Return an index counted from the beginning, which the program checks as NumPy does."""
@@ -91,7 +92,9 @@ class Indexed(Statements):
         """Return an index that may be negative as one counted from the beginning."""
         e = index(i)
         low = self.ranges.lower(i)
-        return e if low is not None and low >= 0 else element(WHERE, element(_LESS, e, _ZERO), index(i + n), e)
+        if low is not None and low >= 0:
+            return e
+        return index(i + n) if self.is_negative(i) else element(WHERE, element(_LESS, e, _ZERO), index(i + n), e)
 
     def as_index(self, k: Value) -> Affine:
         """Return an integer of the program as an index."""
@@ -156,13 +159,11 @@ class Indexed(Statements):
         if k is None:
             return affine(default)
         i = self.as_index(k)
-        low, high = self.ranges.lower(i), self.ranges.upper(i)
-        if high is not None and high < 0:
-            i = affine(n) + i
-            low = self.ranges.lower(i)
-        room, beyond = self.ranges.lower(affine(n) - i), self.ranges.upper(affine(n) - i)
+        place = affine(n) + i if self.is_negative(i) else i
+        low, room = self.ranges.lower(place), self.ranges.lower(affine(n) - place)
+        beyond = self.ranges.upper(affine(n) - place)
         if low is not None and low >= 0 and room is not None and room >= 0:
-            return i
+            return place
         if low is not None and low >= 0 and beyond is not None and beyond <= 0:
             return affine(n)
         inside = element(_MINIMUM, element(_MAXIMUM, self.from_beginning(i, n), _ZERO), index(affine(n)))
