@@ -3,6 +3,8 @@
 Each program is compared with itself without compilation, its value with Python's and its gradient with `effgrad.grad`.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,13 @@ def check(f, compiled=effgrad.compile):
     for v in POINTS:
         np.testing.assert_allclose(run(v.copy()), f(v.copy()), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(slope(v.copy()), expected(v.copy()), rtol=1e-9, atol=1e-12)
+
+
+def captures(f):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", effgrad.errors.StagingWarning)
+        effgrad.compile(f)(POINTS[0])
+    return True
 
 
 # Names that a function binds on one side of a branch: they were taken for globals of that name.
@@ -229,3 +238,111 @@ def test_an_index_before_the_beginning_is_an_error():
     for f in (before_the_beginning, effgrad.grad(before_the_beginning)):
         with pytest.raises(IndexError):
             effgrad.compile(f)(POINTS[0])
+
+
+# Aliases that an inner loop writes to and rebinds.
+
+
+def written_and_bound_inside(v):
+    b = v[:6] * 1.0
+    c = b
+    for i in range(40):
+        for _ in range(3):
+            c[0] += 1.0
+            c = v[6:12] * v[i]
+    return np.sum(b**2) + np.sum(c)
+
+
+def in_a_loop_of_changing_length(v):
+    b = v[:6] * 1.0
+    c = b
+    for i in range(40):
+        for j in range(i):
+            c[0] += v[i]
+            c = v[6:12] * v[j]
+    return np.sum(b * b) + np.sum(c)
+
+
+def in_a_while(v):
+    b = v[:6] * 1.0
+    c = b
+    for i in range(40):
+        while c[0] < i:
+            c[0] += 1.0
+            c = c * 1.5 + 0.1
+    return np.sum(b)
+
+
+def in_a_branch_inside(v):
+    b = v[:6] * 1.0
+    c = b
+    for i in range(40):
+        for _ in range(2):
+            if v[i] > 0.5:
+                c[0] += 1.0
+                c = v[6:12] * 2.0
+    return np.sum(b**2)
+
+
+def exchanged_inside(v):
+    a, b = v[:6] * 1.0, v[6:12] * 1.0
+    first = a
+    for i in range(40):
+        b[0] = v[i]
+        for _ in range(3):
+            a, b = b, a
+    return np.sum(first**2)
+
+
+def exchanged_before_the_write(v):
+    a, b = v[:6] * 1.0, v[6:12] * 1.0
+    first = a
+    for i in range(40):
+        for _ in range(3):
+            a, b = b, a
+        b[0] = v[i]
+    return np.sum(first**2)
+
+
+def bound_in_a_branch_and_written_after(v):
+    b = v[:6] * 1.0
+    c = b
+    for i in range(40):
+        if v[i] > 0.5:
+            c = v[6:12] * 2.0
+        c[i % 6] += v[i]
+    return np.sum(b**2) + np.sum(c)
+
+
+def several_at_once(v):
+    s = 0.0
+    a, b, c = v[:4] * 1.0, v[4:8] * 1.0, v[8:12] * 1.0
+    c = a
+    first = a
+    for i in range(40):
+        for _ in range(3):
+            c, a = a, c
+            b = b * 0.9
+        for k in range(i % 3):
+            c[1] += v[i]
+            a = b * 0.5 + v[k]
+        s = s + a[0] * c[1]
+    return s + np.sum(a) + np.sum(first**2)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        written_and_bound_inside,
+        in_a_loop_of_changing_length,
+        in_a_while,
+        in_a_branch_inside,
+        exchanged_inside,
+        exchanged_before_the_write,
+        bound_in_a_branch_and_written_after,
+        several_at_once,
+    ],
+)
+def test_an_inner_loop_writes_to_the_array_of_an_alias(f):
+    """A loop's copy of an array was not known to have other names, so a write to it in an inner loop was lost."""
+    check(f)

@@ -15,7 +15,7 @@ from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import Frame, Returned, Retyped
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
 from effgrad.stage.loop.names import bound
-from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, common_type, flat, like, whole_view
+from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, common_type, flat, like, views_in, whole_view
 
 
 class Branches(Evaluator):
@@ -130,10 +130,13 @@ class Branches(Evaluator):
             return a, b
         return planes.as_planes(self, a), planes.as_planes(self, b)
 
-    def note_either(self, view: View, *values: Value) -> None:
-        """Note which arrays' elements a view may hold."""
-        arrays = {x.buffer for x in values if isinstance(x, View)}
+    def note_either(self, view: View, name: str, *values: View) -> None:
+        """Note which arrays' elements a view may hold; it must not be written to if they may have other names."""
+        arrays = {x.buffer for x in values}
         self.either[view.buffer] = arrays.union(*[self.either.get(x, set()) for x in arrays])
+        if any(map(self.is_copy, values)):
+            self.aliased.add(view.buffer)
+            self.frozen[view.buffer] = f"{name!r} is one of two arrays, and written to"
 
     def joined(self, a: Value, b: Value, blocks: list[Block], name: str, names: list[Value]) -> Value:
         """The value of a name after a branch, given its values on both sides."""
@@ -154,7 +157,7 @@ class Branches(Evaluator):
             outer, self.block = self.block, block
             self.assign(view, lazy)
             self.block = outer
-        self.note_either(view, a, b)
+        self.note_either(view, name, *views_in([a, b]))
         shared = [x for x in (a, b) if isinstance(x, View) and self.is_shared(x, names[0], name, *names[1:])]
         return self.one_of(view, shared, lazies[0].weak and lazies[1].weak, name)
 

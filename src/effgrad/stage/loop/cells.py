@@ -80,11 +80,15 @@ class Cells:
         self.initial = {name: self.first(name, capture.lift(frame.own[name])) for name in sorted(inner)}
         # The names of arrays that have another name too.
         self.shared = {
-            name for name, v in self.initial.items() if any(capture.is_shared(x, frame, name) for x in views_in(v))
+            name
+            for name, v in self.initial.items()
+            if any(capture.is_shared(x, frame, name) or capture.is_copy(x) for x in views_in(v))
         }
         for name, value in self.initial.items():
             self.inner[name] = self.cells(value, name)
             frame.own[name] = self.symbols(self.inner[name])
+        self.aliased = {v.buffer for name in self.shared for v in views_in(frame.own[name])} - capture.aliased
+        capture.aliased |= self.aliased
         self.out: dict[str, Value] = {}
 
     def first(self, name: str, value: Value) -> Value:
@@ -256,9 +260,12 @@ class Cells:
 
     def note_first(self, found: list[tuple[str, "Cell", Value, Value]]) -> None:
         """Note which cells may hold, after the loop, a copy of the array that their name had before it."""
-        either = self.capture.either
+        either, turning = self.capture.either, exchanged_in(found)
+        is_shared = not turning.isdisjoint([cell for name, cell, _, _ in found if name in self.shared])
         for name, cell, first, value in found:
             kept = not self.least or cell.holds(value)
+            if isinstance(first, View) and cell in turning and is_shared:
+                self.capture.same(cell.view.buffer, first.buffer)
             if isinstance(value, View):  # the name may keep its array on one side of a branch
                 kept = kept or cell.view.buffer in either.get(value.buffer, ())
             if isinstance(first, View) and kept:
@@ -297,11 +304,24 @@ class Cells:
             if isinstance(cell, Cell) and cell.last is not None:
                 cell.view = cell.last
         frame.own.update({name: self.symbols(cell) for name, cell in self.inner.items()})
+        self.capture.aliased -= self.aliased
         for name in (*self.inner, *self.out):
             for view in views_in(frame.own[name]):
+                if self.capture.is_copy(view):
+                    self.capture.frozen[view.buffer] = f"an array is written to that {name!r} may be, after a loop"
                 if self.capture.is_shared(view, frame, name):
                     for b in self.capture.class_of(view.buffer):
                         self.capture.frozen.setdefault(b, f"an array is written to that {name!r} may be, after a loop")
+
+
+def exchanged_in(found: list[tuple[str, Cell, Value, Value]]) -> set[Cell]:
+    """The cells that each step fills from one another in turn, as in `a, b = b, a`: each keeps an array of another."""
+    cells = {cell.view.buffer: cell for _, cell, _, _ in found}
+    before = {cell: cells.get(v.buffer) for _, cell, _, v in found if isinstance(v, View) and not cell.holds(v)}
+    turning = {cell for cell in before}
+    while left := {cell for cell in turning if before[cell] not in turning}:
+        turning -= left
+    return turning
 
 
 def _has(found: list[tuple[str, Cell, Value, Value]], buffer: Buffer, name: str) -> bool:

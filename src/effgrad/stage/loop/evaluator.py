@@ -78,6 +78,10 @@ class Evaluator(Operators):
         values += [v for own in others for n, v in own.items() if n != name]
         return any(v.buffer in members for v in views_in(values))
 
+    def is_copy(self, view: View) -> bool:
+        """Whether a view may be a loop's copy of an array that has another name before the loop."""
+        return not self.aliased.isdisjoint(self.class_of(view.buffer))
+
     def lift(self, value: Value) -> Value:
         """Return a value of the surrounding program as a symbolic one."""
         raise NotImplementedError

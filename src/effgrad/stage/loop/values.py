@@ -81,6 +81,8 @@ class Statements:
         self.extending: View | None = None
         # Arrays that share memory in the program, but are two buffers in the region.
         self.twins = Twins()
+        # The cells of open loops whose arrays have, or may have, other names before the loop: the cells are copies.
+        self.aliased: set[Buffer] = set()
         # For a buffer that a branch fills with one of two arrays, the buffers of these arrays.
         self.either: dict[Buffer, set[Buffer]] = {}
 
