@@ -346,3 +346,76 @@ def several_at_once(v):
 def test_an_inner_loop_writes_to_the_array_of_an_alias(f):
     """A loop's copy of an array was not known to have other names, so a write to it in an inner loop was lost."""
     check(f)
+
+
+# Integers narrower than 64 bits, which wrap; and functions with the names of NumPy's.
+
+
+def sums_of_narrow_integers(v):
+    k, s = np.arange(10, dtype=np.int32) * 300000000, 0.0
+    for i in range(40):
+        s = s + v[i] * (k[i % 10] + k[(i + 1) % 10])
+    return s
+
+
+def arithmetic_of_narrow_integers(v):
+    k, s = np.arange(10, dtype=np.int32) * 300000000, 0.0
+    for i in range(40):
+        a, b = k[i % 10], k[(i + 3) % 10]
+        s = s + v[i] * (a * b) + v[i] * (a - 7 * b) * 2.0 + v[i] * (-a // 3) + np.sum(v[:10] * (k * 3 + a))
+    return s
+
+
+def carried_narrow_integers(v):
+    k, s, t = np.full(3, 2**30, dtype=np.int32), 0.0, np.int32(5)
+    for i in range(40):
+        t = t * np.int32(100003) + np.int32(i)
+        k[i % 3] += t
+        s = s + v[i] * t + v[i] * k[0]
+    return s
+
+
+def places_in_narrow_integers(v):
+    starts, columns, s = np.arange(0, 60, 4, dtype=np.int32), np.arange(60, dtype=np.int32)[::-1].copy(), 0.0
+    for i in range(14):
+        for j in range(starts[i], starts[i + 1]):
+            s = s + v[columns[j]] * v[columns[j] - 1] * v[starts[i] + 1]
+    return s
+
+
+def diff(xs):
+    return (xs[1:] + xs[:2])[0]
+
+
+def mean(xs):
+    return (xs + xs)[3] ** 2
+
+
+def read_by_functions_named_as_numpys(v):
+    xs, ys = [], []
+    for i in range(40):
+        xs.append(v[i])
+        ys.append(v[i] ** 2)
+    return diff(xs) + len(xs) * mean(ys)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        sums_of_narrow_integers,
+        arithmetic_of_narrow_integers,
+        carried_narrow_integers,
+        places_in_narrow_integers,
+        read_by_functions_named_as_numpys,
+    ],
+)
+def test_types_of_integers_and_lists_stay(f):
+    """Arithmetic of int32 was done with 64 bits, and a user's own `mean` received an array instead of a list."""
+    with np.errstate(over="ignore"):
+        check(f)
+
+
+def test_narrow_integers_stay_captured():
+    """Sparse matrices have int32 positions."""
+    assert captures(places_in_narrow_integers)
+    assert captures(sums_of_narrow_integers)

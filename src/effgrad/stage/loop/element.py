@@ -70,7 +70,8 @@ def element(primitive: Primitive, *args: Element) -> Element:
     if all(a.op == "constant" for a in args):
         with np.errstate(all="ignore"):
             return constant(primitive.function(*[a.dtype.type(a.args[0]) for a in args]), dtype)
-    if dtype.kind == "i" and primitive in _AFFINE and all(a.dtype.kind == "i" for a in args):
+    # Arithmetic of narrower integers wraps, which no affine index does.
+    if dtype == INT and primitive in _AFFINE and all(a.dtype.kind == "i" for a in args):
         try:
             return index(_AFFINE[primitive](*map(integer, args)))
         except NotCaptured:
@@ -91,8 +92,8 @@ def _alike(primitive: Primitive, args: Sequence[Element], dtype: DType) -> bool:
 
 
 def is_number(e: Element, value: float) -> bool:
-    """Whether an expression is this constant; 0 means positive zero only."""
-    return bool(e.op == "constant" and e.args[0] == value and not (value == 0 and math.copysign(1, e.args[0]) < 0))
+    """Whether an expression is this constant; a zero must have the same sign."""
+    return bool(e.op == "constant" and e.args[0] == value and math.copysign(1, e.args[0]) == math.copysign(1, value))
 
 
 def is_zero(e: Element) -> bool:
@@ -100,17 +101,18 @@ def is_zero(e: Element) -> bool:
 
 
 def _add(a: Element, b: Element) -> Element | None:
-    if is_zero(a):
+    # The sum of -0.0 and 0.0 is 0.0, so only -0.0 is neutral; `plus` drops the zeros of derivatives.
+    if is_number(a, -0.0):
         return b
-    if is_zero(b):
+    if is_number(b, -0.0):
         return a
     return element(SUBTRACT, a, b.args[0]) if b.op is NEGATIVE else None
 
 
 def _subtract(a: Element, b: Element) -> Element | None:
-    if is_zero(b):
+    if is_number(b, 0.0):
         return a
-    if is_number(a, 0):
+    if is_number(a, -0.0):
         return element(NEGATIVE, b)
     return element(ADD, a, b.args[0]) if b.op is NEGATIVE else None
 
@@ -322,7 +324,7 @@ def push(e: Element, tangent: Callable[[Element], Element | None]) -> Element:
                 p = None if t is None else partial(x, place)
                 if t is not None and p is not None:
                     part = times(p, cast(t, x.dtype), getattr(x.op, "selects", False))
-                    total = part if total is None else element(ADD, total, part)
+                    total = part if total is None else plus(total, part)
         moved[x] = None if total is not None and is_zero(total) else total
     return moved[e] or constant(0, e.dtype)
 

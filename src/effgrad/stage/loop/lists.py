@@ -11,6 +11,7 @@ its name is an append or has one of the forms in `_read`. After the loop the nam
 """
 
 import ast
+import inspect
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -26,8 +27,10 @@ from effgrad.stage.loop.names import path_to, writes_after
 from effgrad.stage.loop.operands import Complex, Growing, Lazy, Value, View, flat, whole_view
 
 # Functions that give the same result for an array of rows and for the list of these rows.
-READERS = {"array", "asarray", "stack", "vstack", "hstack", "concatenate", "sum", "mean", "max", "min", "len", "zip",
-           "enumerate", "reversed", "list", "tuple", "std", "var", "prod", "cumsum", "diff"}  # fmt: skip
+READERS = {
+    np.array, np.asarray, np.stack, np.vstack, np.hstack, np.concatenate, np.sum, np.mean, np.max, np.min, np.amax,
+    np.amin, np.std, np.var, np.prod, np.cumsum, np.diff, sum, max, min, len, zip, enumerate, reversed, list, tuple,
+}  # fmt: skip
 
 
 def appended(statements: Sequence[ast.stmt]) -> list[str]:
@@ -44,14 +47,15 @@ def _appended(s: ast.AST) -> str | None:
     return f.value.id if is_append else None  # type: ignore[attr-defined]
 
 
-def only_grows(function: ast.AST, body: Sequence[ast.stmt], loop: ast.For, name: str) -> bool:
+def only_grows(frame: Frame, loop: ast.For, name: str) -> bool:
     """Whether a list is made in the loop's block before it, only grows in the loop, and is only read elsewhere."""
-    path = path_to(body, loop)
+    function = frame.source.node
+    path = path_to(frame.source.body, loop)
     if not path or jumps(loop.body, ast.Break) or jumps(loop.body, ast.Continue) or leaves(loop):
         return False
     statements, place, _ = path[-1]
     makers = [s for s in statements[:place] if _makes(s, name)]
-    reads = {id(x) for x in _read(function, name)}
+    reads = {id(x) for x in _read(function, frame, name)}
     known = {id(x) for s in makers for x in _names(s, name)} | reads
     for s in loop.body:
         if _appended(s) == name:
@@ -86,7 +90,7 @@ def _names(node: ast.AST, name: str) -> Iterator[ast.Name]:
     return (x for x in ast.walk(node) if isinstance(x, ast.Name) and x.id == name)
 
 
-def _read(function: ast.AST, name: str) -> Iterator[ast.Name]:
+def _read(function: ast.AST, frame: Frame, name: str) -> Iterator[ast.Name]:
     """The mentions of a list in places where an array of its rows can stand for it."""
     for x in ast.walk(function):
         if (
@@ -97,7 +101,7 @@ def _read(function: ast.AST, name: str) -> Iterator[ast.Name]:
             yield from _itself(x.value, name)
         elif isinstance(x, ast.For):
             yield from _itself(x.iter, name)
-        elif isinstance(x, ast.Call) and _name_of(x.func) in READERS:
+        elif isinstance(x, ast.Call) and _is_reader(x.func, frame):
             for arg in x.args:
                 yield from _itself(arg, name)
 
@@ -106,10 +110,17 @@ def _itself(node: ast.AST, name: str) -> list[ast.Name]:
     return [node] if isinstance(node, ast.Name) and node.id == name else []
 
 
-def _name_of(f: ast.expr) -> str | None:
-    if isinstance(f, ast.Attribute) and isinstance(f.value, ast.Name):
-        return f.attr
-    return f.id if isinstance(f, ast.Name) else None
+def _is_reader(f: ast.expr, frame: Frame) -> bool:
+    """Whether an expression is one of `READERS`, by itself or as a part of a module."""
+    name = f.value if isinstance(f, ast.Attribute) else f
+    if not isinstance(name, ast.Name):
+        return False
+    try:
+        value = frame[name.id]
+    except NotCaptured:
+        return False
+    value = getattr(value, f.attr, None) if isinstance(f, ast.Attribute) and inspect.ismodule(value) else value
+    return any(value is reader for reader in READERS)
 
 
 class Lists:
@@ -121,7 +132,7 @@ class Lists:
         names = appended(s.body)
         for name in dict.fromkeys(names):
             if isinstance(frame.own.get(name), list) and steps is not None and abs(steps.step) == 1:
-                if only_grows(frame.source.node, frame.source.body, origin(s), name):
+                if only_grows(frame, origin(s), name):
                     self.grown[name] = self.growing(name, names.count(name), len(steps))
         frame.own.update(self.grown)
 
