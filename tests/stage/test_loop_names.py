@@ -419,3 +419,37 @@ def test_narrow_integers_stay_captured():
     """Sparse matrices have int32 positions."""
     assert captures(places_in_narrow_integers)
     assert captures(sums_of_narrow_integers)
+
+
+# Signs of zero, and complex numbers on branch cuts.
+
+
+def zeros_of_real_numbers(v):
+    s = 0.0
+    for i in range(40):
+        u = v[i] * (i % 2)
+        s = s + np.arctan2(0.0 - u, -1.0) + np.arctan2(u - 0.0, -1.0) + np.arctan2(0.0 + u, -1.0)
+        s = s + np.arctan2(-u, -1.0) + np.arctan2(u + -0.0, -1.0) + np.copysign(1.0, v[i] * 0.0 + 0.0)
+    return s
+
+
+def angles_of_negative_numbers(v):
+    s = 0.0
+    for i in range(40):
+        z = complex(-1.0, 0.0) * v[i]
+        s = s + np.angle(z) + np.angle(z * 2 - 1) + np.angle(z + v[i] * 3) + np.angle(z / 2.0) + np.angle(v[i] * z)
+    return s
+
+
+def roots_of_zero(v):
+    z, s = np.zeros(3) + 0j, 0.0
+    for i in range(40):
+        w = np.sqrt(z * v[i])
+        s = s + np.real(w[0]) + np.imag(w[1]) + v[i]
+    return s
+
+
+@pytest.mark.parametrize("f", [zeros_of_real_numbers, angles_of_negative_numbers, roots_of_zero])
+def test_zeros_keep_their_signs(f):
+    """`x + 0.0` and `z * 2.0` lost the sign that NumPy gives to a zero, and `np.sqrt(0j)` was NaN."""
+    check(f)

@@ -121,19 +121,17 @@ def binary(c: Symbols, op: ast.operator, a: Value, b: Value) -> Value:
     if isinstance(op, ast.Pow):
         raise NotCaptured("a complex power")
     if isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.Div):
-        return _arithmetic(c, op, as_planes(c, a), as_planes(c, b), not some(a), not some(b))
+        return _arithmetic(c, op, as_planes(c, a), as_planes(c, b), not some(b))
     raise NotCaptured(f"`{type(op).__name__}` of complex numbers")
 
 
-def _arithmetic(c: Symbols, op: ast.operator, x: Complex, y: Complex, first_real: bool, second_real: bool) -> Complex:
-    run = functools.partial(c.binary, op)
+def _arithmetic(c: Symbols, op: ast.operator, x: Complex, y: Complex, divisor_real: bool) -> Complex:
+    """Apply an operator to both planes. As in NumPy a real operand has a plane of zeros, which has a sign."""
     if isinstance(op, ast.Add | ast.Sub):
-        return _pair(c, run(x.real, y.real), x.imag if second_real else run(x.imag, y.imag))
-    if second_real:
-        return _pair(c, run(x.real, y.real), run(x.imag, y.real))
-    if first_real and isinstance(op, ast.Mult):
-        return _pair(c, run(x.real, y.real), run(x.real, y.imag))
-    return _pair(c, *c.inline(_multiplied if isinstance(op, ast.Mult) else _divided, [*x, *y], {}))
+        return _pair(c, *[c.binary(op, p, q) for p, q in zip(x, y, strict=True)])
+    if isinstance(op, ast.Mult):
+        return _pair(c, *c.inline(_multiplied, [*x, *y], {}))
+    return _pair(c, *c.inline(_divided_by_real, [*x, y.real], {}) if divisor_real else c.inline(_divided, [*x, *y], {}))
 
 
 def compared(c: Symbols, op: ast.cmpop, a: Value, b: Value) -> Value:
@@ -165,6 +163,11 @@ def _divided(a: Real, b: Real, c: Real, d: Real) -> Planes:
     return np.where(wide, a + b * ratio, a * ratio + b) * scale, np.where(wide, b - a * ratio, b * ratio - a) * scale
 
 
+def _divided_by_real(a: Real, b: Real, c: Real) -> Planes:
+    zero = np.copysign(0.0, c)
+    return (a + b * zero) / c, (b - a * zero) / c
+
+
 def _reciprocal(x: Real, y: Real) -> Planes:
     return _divided(1.0, 0.0, x, y)
 
@@ -194,7 +197,7 @@ def _log(x: Real, y: Real) -> Planes:
 
 def _sqrt(x: Real, y: Real) -> Planes:
     large = np.sqrt((np.hypot(x, y) + np.abs(x)) / 2)
-    small = y / (2 * large)
+    small = y / np.where(large > 0, 2 * large, 1.0)
     return np.where(x >= 0, large, np.abs(small)), np.where(x >= 0, small, np.copysign(large, y))
 
 
