@@ -2,9 +2,10 @@
 
 import contextlib
 
+import mpmath
 import numpy as np
 import pytest
-from scipy.integrate import dblquad, quad, quad_vec
+from scipy.integrate import dblquad, quad, quad_vec, solve_ivp
 
 from effgrad import NoRule, grad
 
@@ -56,3 +57,27 @@ def test_smooth_integrands_have_every_order(limits, order):
     wanted = quad(lambda x: (-(x**2)) ** order * np.exp(-1.3 * x**2) * np.cos(x), *limits, epsabs=1e-13)[0]
     assert derivative(1.3) == pytest.approx(wanted, rel=1e-9)
     assert f(1.3) > 0
+
+
+def test_third_derivatives_of_solutions_with_moving_kinks_are_refused():
+    """The third derivative was 0, where it is -2."""
+
+    def end(p):
+        found = solve_ivp(lambda t, y: np.maximum(t - p, 0.0) ** 2 * np.ones(1), (0, 1), [0.0], rtol=1e-9, atol=1e-12)
+        return found.y[0, -1]
+
+    assert grad(end)(0.4) == pytest.approx(-0.36, rel=1e-5)
+    with pytest.raises(NoRule, match="has third derivatives"):
+        grad(grad(grad(end)))(0.4)
+
+
+def test_third_derivatives_of_smooth_solutions():
+    def end(p):
+        return solve_ivp(
+            lambda t, y: -p * y + (1.0 if t < 0.5 else 0.0), (0, 1), [1.0], rtol=1e-9, atol=1e-12
+        ).y[0, -1]  # a jump at a fixed time
+
+    exact = mpmath.diff(
+        lambda p: mpmath.exp(-p) + (1 - mpmath.exp(-p / 2)) / p * mpmath.exp(-p / 2), mpmath.mpf("0.7"), 3
+    )
+    assert grad(grad(grad(end)))(0.7) == pytest.approx(float(exact), rel=1e-6)

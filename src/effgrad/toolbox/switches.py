@@ -9,7 +9,7 @@ there decide whether the switch moves.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from effgrad.arrays.reach import np
@@ -41,7 +41,13 @@ class Point(NamedTuple):
 
 def refuse_moving_switches(slope: Slope, path: Trajectory, name: str) -> None:
     """Raise `NoRule` if the requested derivative has jumps, which the steps of a path do not account for."""
-    second = derivative_order(path.end) > 1
+    order = derivative_order(path.end)
+    if order > 2 and _has_moving_switches(slope, path):
+        raise NoRule(
+            f"{name} has third derivatives for right-hand sides without kinks and branches that depend on the state or "
+            "on what is differentiated: a derivative of this one may jump where its steps do not show it"
+        )
+    second = order > 1
     steps = [(p, q) for p, q in itertools.pairwise(_points(path)) if p.t != q.t]
     longest = max([abs(stop.t - start.t) for start, stop in steps], default=0.0)
     size = max([_largest(stop.y - start.y) / abs(stop.t - start.t) for start, stop in steps], default=0.0)
@@ -49,9 +55,9 @@ def refuse_moving_switches(slope: Slope, path: Trajectory, name: str) -> None:
         jumps, low, high = _narrowed(slope, start, stop, size)
         if jumps is None or (not jumps and not second) or not _moves(slope, low, high):
             continue
-        what, order = ("jumps", "a derivative rule") if jumps else ("has a kink", "a second derivative")
+        what, rule = ("jumps", "a derivative rule") if jumps else ("has a kink", "a second derivative")
         raise NoRule(
-            f"{name} has {order} for right-hand sides whose switches do not move with what is differentiated; this one "
+            f"{name} has {rule} for right-hand sides whose switches do not move with what is differentiated; this one "
             f"{what} near t = {low.t:.6g}: stop there by an event, and start again"
         )
 
@@ -98,16 +104,27 @@ def _largest(values: Value) -> float:
     return float(np.max(np.abs(values), initial=0.0))
 
 
+def _moving(closed: Sequence[Value], graph: Graph) -> set[Node]:
+    """Return the values of a staged right-hand side that depend on the state, or on closed-over values."""
+    moving = set(graph.inputs) - {graph.inputs[len(closed)]}
+    for node in graph:
+        if moving.intersection(node.inputs):
+            moving.add(node)
+    return moving
+
+
+def _has_moving_switches(slope: Slope, path: Trajectory) -> bool:
+    staged = slope.staged(*_points(path)[0])
+    return staged is None or any(node in _moving(*staged) for node, _ in _decisions(staged[1]))
+
+
 def _moves(slope: Slope, low: Point, high: Point) -> bool:
     """Whether the switch between two points depends on more than the time: on the state, or on closed-over values."""
     staged = slope.staged(*low)
     if staged is None:
         return True
     closed, graph = staged
-    moving = set(graph.inputs) - {graph.inputs[len(closed)]}
-    for node in graph:
-        if moving.intersection(node.inputs):
-            moving.add(node)
+    moving = _moving(closed, graph)
     decisions = list(_decisions(graph))
     unguarded = [node for node in graph if node.primitive is not GUARD]
     sides = Graph(graph.inputs, unguarded, [side for _, pair in decisions for side in pair])
