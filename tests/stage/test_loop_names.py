@@ -453,3 +453,32 @@ def roots_of_zero(v):
 def test_zeros_keep_their_signs(f):
     """`x + 0.0` and `z * 2.0` lost the sign that NumPy gives to a zero, and `np.sqrt(0j)` was NaN."""
     check(f)
+
+
+def one_argument_too_many(v):
+    def scaled(x):
+        return x * 2.0
+
+    s = 0.0
+    for i in range(40):
+        s = s + scaled(v[i], 3.0)
+    return s
+
+
+def one_argument_twice(v):
+    def scaled(x, by=2.0):
+        return x * by
+
+    s = 0.0
+    for i in range(40):
+        s = s + scaled(v[i], x=3.0)
+    return s
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
+@pytest.mark.parametrize("f", [one_argument_too_many, one_argument_twice])
+def test_inner_functions_reject_what_python_rejects(f):
+    """An argument too many was dropped."""
+    for run in (f, effgrad.compile(f)):
+        with pytest.raises(TypeError):
+            run(np.linspace(0.1, 1.0, 50))

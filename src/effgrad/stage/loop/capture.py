@@ -293,8 +293,9 @@ class Capture(Augmented):
             raise NotCaptured("an inner function with starred or keyword-only arguments")
         names = [x.arg for x in a.args]
         own = dict(zip(names[len(names) - len(f.defaults) :], f.defaults, strict=True))
-        own |= dict(zip(names, args, strict=False)) | kwargs
-        if set(own) != set(names):
+        by_position = dict(zip(names, args, strict=False))
+        own |= by_position | kwargs
+        if set(own) != set(names) or len(args) > len(names) or set(by_position) & set(kwargs):
             raise NotCaptured("the arguments of an inner function")
         body = f.node.body if isinstance(f.node, ast.FunctionDef) else []
         if any(isinstance(x, ast.Nonlocal | ast.Global) for b in body for x in ast.walk(b)):
