@@ -586,6 +586,10 @@ def test_a_fit_leaves_out_what_is_nan(sigma):
         options = {"sigma": given, "absolute_sigma": True, "nan_policy": "omit"}
         return so.curve_fit(lambda t, k, c: k * t + c, times, a * data, **options)[0]
 
+    try:
+        fitted(1.3)
+    except ValueError:  # SciPy 1.14 wants sigma without these points
+        given = given[kept] if given.ndim == 1 else given[np.ix_(kept, kept)]
     columns, inverse = np.stack([times, np.ones(9)], axis=1)[kept], np.linalg.inv(weights[np.ix_(kept, kept)])
     slope = np.linalg.solve(columns.T @ inverse @ columns, columns.T @ inverse @ data[kept])  # the fit is linear in a
     np.testing.assert_allclose(jacobian(fitted)(1.3), slope, rtol=1e-7)

@@ -155,7 +155,7 @@ def _without_gaps(call: Call, x: Value, y: Value, sigma: Value) -> tuple[Value, 
     if call.get("nan_policy") != "omit" or call.get("check_finite"):
         return x, y, sigma
     kept = ~(np.isnan(plain_x).any(axis=tuple(range(np.ndim(plain_x) - 1))) | np.isnan(plain_y))
-    if sigma is not None and np.ndim(number(sigma)):
+    if sigma is not None and np.shape(number(sigma))[:1] == kept.shape:  # before SciPy 1.15 it is given without them
         sigma = sigma[kept] if np.ndim(number(sigma)) == 1 else sigma[kept][:, kept]
     return x[..., kept], y[kept], sigma
 
