@@ -155,3 +155,11 @@ def test_a_long_text_is_made_in_linear_time():
         return float(text.split()[0]) if len(text) < 0 else float(f"{x}") ** 2
 
     assert grad(f)(1.5) == 3.0
+
+
+def test_a_pattern_that_is_a_text_itself_keeps_its_numbers():
+    def f(x):
+        pattern = f"{x} %s"
+        return float((pattern % "a").split()[0]) ** 2
+
+    assert grad(f)(1.5) == 3.0

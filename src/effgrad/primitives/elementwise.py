@@ -13,9 +13,8 @@ from effgrad.arrays.counterparts import any_type, floating
 from effgrad.arrays.laurent import Laurent
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, plain, to_operand
-from effgrad.primitives import machine_code
+from effgrad.primitives import kinks, machine_code
 from effgrad.primitives.kinks import differentiated, direction, kink, nan_if_zero, nested, reciprocal_root, step
-from effgrad.primitives.kinks import step_weight as step_weight
 from effgrad.primitives.machine_code import intrinsic, library, scaling
 from effgrad.primitives.primitive import elementwise
 from effgrad.vocabulary import Option, Value
@@ -65,7 +64,7 @@ def _weight(name: str, chosen: Value, tied: Value, left: float, ahead: Value, be
     The argument is chosen where `ahead` is larger than `behind`. One of these two is the argument.
     """
     if nested(ahead, tied) or nested(behind, tied):
-        return step_weight(chosen * 1.0, tied, lambda: ahead - behind, 0.5)
+        return kinks.step_weight(chosen * 1.0, tied, lambda: ahead - behind, 0.5)
     if decided(chosen):
         default: Value = 0.5 if tied else float(chosen)
     else:
@@ -103,7 +102,7 @@ def _inside(x: Value, low: Value, high: Value) -> Value:
     if differentiated(x):
         inside = weight != 0
         for at, distance in ((at_low & inside, lambda: x - low), (at_high & inside, lambda: high - x)):
-            weight = step_weight(weight, at, distance, 1.0) if nested(x, at) else weight
+            weight = kinks.step_weight(weight, at, distance, 1.0) if nested(x, at) else weight
     default = kink("clip", lambda: at_low, 0.0, 1.0, weight)
     return kink("clip", lambda: at_high, 1.0, 0.0, default)
 

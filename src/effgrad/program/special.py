@@ -20,7 +20,7 @@ from effgrad.program.attributes import get_by_object, put_by_object
 from effgrad.program.classes import is_builtin
 from effgrad.program.managers import method_of
 from effgrad.program.resolve import KNOWN, call
-from effgrad.program.texts import as_text, format_into, formatted, join, program_of_texts, represented
+from effgrad.program.texts import as_text, format_into, formatted, join, refusing_texts, represented
 from effgrad.vocabulary import Function, Value
 
 METHODS: dict[Value, str] = {
@@ -226,7 +226,7 @@ def enter() -> None:
     targets |= {f: reading(f) for f in (np.float64, decimal.Decimal, fractions.Fraction)}
     targets |= {iter: iterator, next: following}
     targets |= {operator.contains: lambda holder, value: operations.contains(value, holder)}
-    targets |= {f: program_of_texts(call(f)) for f in OF_TEXTS}
+    targets |= {f: refusing_texts(call(f)) for f in OF_TEXTS}
     for f, target in targets.items():
         KNOWN.keep(f, target)
 

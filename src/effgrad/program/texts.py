@@ -39,7 +39,7 @@ def _read(source: str, mode: str) -> Value:
     return SOURCES.read_text(source, mode)
 
 
-TEXTS = frozenset((str, bytes, bytearray))
+TEXTS = frozenset((str, bytes, bytearray, Text))
 
 
 def mod(a: Value, b: Value) -> Value:
@@ -124,13 +124,13 @@ def joined(*parts: str) -> str:
     return of_parts("".join(parts), *parts)
 
 
-def program_of_texts(f: Callable[..., Value]) -> Callable[..., Value]:
+def refusing_texts(f: Callable[..., Value]) -> Callable[..., Value]:
     """Return a function that refuses strings with digits of traced numbers, from which it would read plain ones."""
 
     @functools.wraps(f)
     def reading(*args: Value, **kwargs: Value) -> Value:
-        for arg in args[:1]:
-            refuse_texts(arg)
+        if args:
+            refuse_texts(args[0])
         return f(*args, **kwargs)
 
     return reading

@@ -163,16 +163,19 @@ def check_shape(node: Node, value: Value) -> None:
         raise GuardFailed(-1, str(found))
 
 
-def same(value: Value, expected: Value) -> bool:
-    """Whether a guarded value is the recorded one: an array of the same shape and bytes, or an equal number.
+def answer(value: Value) -> Value:
+    """Return a key of a guarded value: the shape and bytes of an array, or a number.
 
-    A NaN equals every other NaN here, and 0.0 differs from -0.0.
+    All NaN have one key, and 0.0 and -0.0 have two.
     """
-    if isinstance(expected, np.ndarray):
-        return bool(value.shape == expected.shape and value.tobytes() == expected.tobytes())
-    if expected != expected:
-        return bool(value != value)
-    return bool(value == expected and (expected != 0 or str(value) == str(expected)))
+    if isinstance(value, np.ndarray):
+        return value.shape, value.tobytes()
+    return "nan" if value != value else value if value != 0 else str(value)
+
+
+def same(value: Value, expected: Value) -> bool:
+    """Whether a guarded value is the recorded one."""
+    return bool(answer(value) == answer(expected))
 
 
 def fill(tree: Tree, values: list[Value]) -> Value:

@@ -9,7 +9,7 @@ import numpy as np
 
 from effgrad.errors import StagingWarning, warn
 from effgrad.stage.graph import Graph
-from effgrad.stage.nodes import GuardFailed, ancestors
+from effgrad.stage.nodes import GuardFailed, ancestors, answer
 from effgrad.vocabulary import Value
 
 # This logger says, at level INFO, what is staged, for which arguments, and how long it took.
@@ -42,14 +42,7 @@ class Path:
         self.unrolled = unrolled
         # The function that builds the result from the outputs.
         self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
-        self.answers = tuple(_answer(guard.expected) for guard in graph.guards)
-
-
-def _answer(value: Value) -> Value:
-    """Return a key that is equal for values of a guard that are the same (`nodes.same`)."""
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    return "nan" if value != value else value if value != 0 else str(value)
+        self.answers = tuple(answer(guard.expected) for guard in graph.guards)
 
 
 def titled_lines(title: str, lines: Sequence[str]) -> list[str]:
@@ -97,7 +90,7 @@ class Paths:
             except GuardFailed as failed:
                 tried.add(path)
                 told = failed.position >= 0
-                path = self.known.get((*path.answers[: failed.position], _answer(failed.value))) if told else None
+                path = self.known.get((*path.answers[: failed.position], answer(failed.value))) if told else None
                 if path in tried or not told:
                     # A result of another shape fails at no guard, so no answers lead to its path: try all others.
                     path = next((other for other in reversed(self.all) if other not in tried), None)
@@ -129,7 +122,7 @@ class Paths:
         """Describe the inputs that decide the first guard at which the paths part."""
         paths = list(set(self.known.values()))
         guards = zip(*(path.graph.guards for path in paths), strict=False)
-        parting = next((g for g in guards if len({_answer(guard.expected) for guard in g}) > 1), None)
+        parting = next((g for g in guards if len({answer(guard.expected) for guard in g}) > 1), None)
         if parting is None:
             return "its inputs"
         inputs = paths[0].graph.inputs

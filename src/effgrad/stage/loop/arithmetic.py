@@ -11,7 +11,7 @@ from effgrad.stage.loop import masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.element import primitive_of
 from effgrad.stage.loop.ir import BOOL, index
-from effgrad.stage.loop.operands import SYMBOLIC, Complex, Lazy, Masked, Value, symbolic
+from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Masked, Value, symbolic
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function
 
@@ -116,12 +116,10 @@ class Operators(Symbols):
 
     def compare_plainly(self, op: ast.cmpop, a: Value, b: Value) -> Value:
         """Return the value of `is` or `in`; among known items, a symbolic one is compared with each."""
-        if isinstance(op, ast.Is | ast.IsNot):
-            if b is None or not (symbolic([a]) or symbolic([b])):
-                return PLAIN[type(op)](a, b) if not isinstance(a, (*SYMBOLIC, Complex)) else isinstance(op, ast.IsNot)
-            raise NotCaptured("`is` of values that the loop computes")
-        if not (symbolic([a]) or symbolic([b])):
+        if b is None and isinstance(op, ast.Is | ast.IsNot) or not symbolic([a, b]):
             return PLAIN[type(op)](a, b)
+        if isinstance(op, ast.Is | ast.IsNot):
+            raise NotCaptured("`is` of values that the loop computes")
         if not isinstance(b, tuple | list | range | dict | set | frozenset) or len(b) > MOST_UNROLLED:
             raise NotCaptured("`in` of values that the loop computes")
         inside = isinstance(op, ast.In)
