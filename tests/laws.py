@@ -80,7 +80,7 @@ def the_pass_back_reads_what_its_rule_says(run, f, x, monkeypatch):
     f = scalar(f)
     expected = run(grad)(f)(x)
     nothing = np.array(np.nan)
-    monkeypatch.setattr(recording, "LARGE", 0)
+    monkeypatch.setattr(recording, "LARGE_BYTES", 0)
     monkeypatch.setattr(recording, "shape_only", lambda a: np.broadcast_to(nothing.astype(a.dtype), a.shape))
     monkeypatch.setitem(REVERSE, "hollow", Hollow)
     with np.errstate(invalid="ignore"):

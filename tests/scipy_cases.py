@@ -4,6 +4,7 @@ Each entry maps a matrix of shape (3, 4) with elements in (0.2, 0.8) to a real a
 """
 
 import functools
+import inspect
 
 import numpy as np
 from numpy_cases import X, other, rotating, square, symmetric
@@ -700,4 +701,52 @@ LONG = {
         sparse.linalg.aslinearoperator(sparse.diags_array(3 + x[0])), x[1], rtol=1e-13
     )[0],
     "integrate.nquad": lambda x: integrate.nquad(lambda s, t: np.sin(s * t * x[0, 0]), [[0, 1], [0, x[1, 0]]])[0],
+    "integrate.cubature": lambda x: integrate.cubature(lambda t: np.exp(-x[0, 0] * t[:, 0]), [0.0], [1.0]).estimate,
+    "integrate.tanhsinh": lambda x: integrate.tanhsinh(lambda t: np.exp(-x[0, 0] * t), 0.0, x[1, 1]).integral,
+    **{f"integrate.{kind.__name__}": functools.partial(lambda kind, x: stepped(kind, x), kind) for kind in (
+        integrate.RK23, integrate.RK45, integrate.DOP853, integrate.Radau, integrate.BDF)},
+    "linalg.orth": lambda x: linalg.orth(x[:3, :3] + 3 * np.eye(3)),
+    "optimize.approx_fprime": lambda x: optimize.approx_fprime(np.array([0.3]), lambda t: np.sin(t[0] * x[0, 0]), 1e-3),
+    "optimize.fmin_cobyla": lambda x: optimize.fmin_cobyla(
+        lambda z: (z[0] - x[0, 0]) ** 2, [0.0], [], rhoend=1e-12),
+    "optimize.fmin_slsqp": lambda x: optimize.fmin_slsqp(
+        lambda z: (z[0] - x[0, 0]) ** 2 + z[1] ** 2, [0.0, 0.0], f_eqcons=lambda z: [z[1] - x[1, 0] * z[0] + 0.1],
+        fprime=lambda z: [2 * (z[0] - x[0, 0]), 2 * z[1]], fprime_eqcons=lambda z: [[-x[1, 0], 1.0]], iprint=0,
+        acc=1e-14),
+    "optimize.fmin_tnc": lambda x: optimize.fmin_tnc(
+        lambda z: ((z[0] - x[0, 0]) ** 2, [2 * (z[0] - x[0, 0])]), [0.0], disp=0)[0],
+    "signal.bessel": lambda x: signal.bessel(3, x[0, 0])[0],
+    "signal.butter": lambda x: np.stack(signal.butter(3, x[0, 0])),
+    "signal.cheby1": lambda x: signal.cheby1(3, x[0, 1], x[0, 0])[0],
+    "signal.cheby2": lambda x: signal.cheby2(3, 20 * x[0, 1], x[0, 0])[0],
+    "signal.ellip": lambda x: signal.ellip(3, x[0, 1], 40 * x[1, 1], x[0, 0])[0],
+    "signal.firls": lambda x: signal.firls(5, np.stack([0, x[0, 1], x[0, 0], 1]), [1, 1, 0, 0]),
+    "signal.firwin": lambda x: signal.firwin(5, x[0, 0]),
+    "signal.firwin2": lambda x: signal.firwin2(5, np.stack([0, x[0, 0], 1]), [1, 1, 0]),
+    "signal.iirnotch": lambda x: signal.iirnotch(x[0, 0], 30 * x[0, 1])[0],
+    "signal.iirpeak": lambda x: signal.iirpeak(x[0, 0], 30 * x[0, 1])[0],
+    "signal.bode": lambda x: signal.bode(([x[0, 0]], [1, x[0, 1]]), w=[1.0, 2.0])[1],
+    "signal.freqresp": lambda x: np.abs(signal.freqresp(([x[0, 0]], [1, x[0, 1]]), w=[1.0, 2.0])[1]),
+    "signal.impulse": lambda x: signal.impulse(([x[0, 0]], [1, x[0, 1]]), T=np.linspace(0, 1, 5))[1],
+    "signal.step": lambda x: signal.step(([x[0, 0]], [1, x[0, 1]]), T=np.linspace(0, 1, 5))[1],
+    "signal.lsim": lambda x: signal.lsim(([x[0, 0]], [1, x[0, 1]]), x[1], np.linspace(0, 1, 4))[1],
+    "signal.dlsim": lambda x: signal.dlsim(([x[0, 0]], [1, x[0, 1]], 0.1), x[1])[1],
+    "signal.StateSpace": lambda x: signal.StateSpace(x[:1, :1], [[1.0]], x[:1, 1:2], [[0.0]]).to_tf().num,
+    "stats.bootstrap": lambda x: stats.bootstrap((x[0],), np.mean, n_resamples=9, **random()).standard_error,
+    "stats.permutation_test": lambda x: stats.permutation_test(
+        (x[0], x[1]), lambda u, v: np.mean(u) - np.mean(v), n_resamples=9, **random()).statistic,
 }
+
+
+def random():
+    """The argument that gives a function its random numbers, by the name that it has in this version."""
+    name = "rng" if "rng" in inspect.signature(stats.bootstrap).parameters else "random_state"
+    return {name: np.random.default_rng(0)}
+
+
+def stepped(kind, x):
+    """The state of a solver after two steps, taken from outside."""
+    solver = kind(lambda t, y: -x[0, 0] * y, 0.0, x[1], 10.0)
+    solver.step()
+    solver.step()
+    return solver.y

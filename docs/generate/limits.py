@@ -117,6 +117,8 @@ PROGRAMS = [
     ("a distribution", "import scipy.stats\nscipy.stats.norm(0, x).logpdf(1.0)", ""),
     ("`statistics.mean`", "import statistics\nstatistics.mean([x, 2 * x])", ""),
     ("`pandas` columns", "import pandas as pd\npd.Series(np.array([x, 2 * x])).sum()", ""),
+    ("masked arrays", "np.ma.array([x, 2 * x, np.nan * x], mask=[0, 0, 1]).mean()", ""),
+    ("masked arrays", "np.ma.array([x, 2 * x, np.nan * x], mask=[0, 0, 1]).mean()", ""),
     ("a pickle, `json`", "import json\njson.loads(json.dumps([x]))[0]", "pass the value itself"),
 ]
 

@@ -8,7 +8,7 @@ the structure and not to the list of leaves.
 import copy
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,10 @@ PLAIN = frozenset((float, np.ndarray))
 DISCRETE = (str, bytes, int, bool)
 # The optree namespace in which dataclasses are registered. In the program's own use of optree they stay leaves.
 DATACLASSES = "effgrad"
+# The namespace in which, moreover, the structure of a dict holds the order of its keys, by which a program may iterate.
+ORDERED = "effgrad.ordered"
+_ordering = optree.dict_insertion_ordered(True, namespace=ORDERED)
+_ordering.__enter__()
 
 
 class Structure:
@@ -118,19 +122,25 @@ def flatten(tree: Tree) -> tuple[list[Object], Structure]:
     return structure.leaves, structure
 
 
-def with_dataclasses(tree: Tree) -> tuple[list[Object], Object]:
+def map_pytree(change: Callable[[Object], Object], tree: Tree) -> Object:
+    """Return a pytree with `change` applied to each leaf."""
+    leaves, structure = flatten(tree)
+    return structure.unflatten(list(map(change, leaves)))
+
+
+def with_dataclasses(tree: Tree, namespace: str = DATACLASSES) -> tuple[list[Object], Object]:
     """Return the leaves of a pytree and its optree structure, in which dataclasses are containers."""
-    leaves, spec = optree.tree_flatten(tree, namespace=DATACLASSES)
+    leaves, spec = optree.tree_flatten(tree, namespace=namespace)
     new = [kind for kind in {*map(type, leaves)} if dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__]
     if not new:
         return leaves, spec
     for kind in new:
-        _register(kind)
-    return with_dataclasses(tree)
+        _register(kind, namespace)
+    return with_dataclasses(tree, namespace)
 
 
 @functools.cache
-def _register(kind: type) -> None:
+def _register(kind: type, namespace: str) -> None:
     def parts(value: Object) -> tuple[list[Object], tuple[str, ...], tuple[str, ...]]:
         fields = [field.name for field in dataclasses.fields(value) if hasattr(value, field.name)]
         names = tuple(dict.fromkeys([*fields, *getattr(value, "__dict__", ())]))
@@ -142,4 +152,4 @@ def _register(kind: type) -> None:
             object.__setattr__(result, name, value)
         return result
 
-    optree.register_pytree_node(kind, parts, made, namespace=DATACLASSES)
+    optree.register_pytree_node(kind, parts, made, namespace=namespace)

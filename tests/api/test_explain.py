@@ -12,8 +12,7 @@ from effgrad.api.counting import Counting
 from effgrad.api.explain import MODES, explained
 from effgrad.api.run import run
 from effgrad.fast import REVERSE
-from effgrad.modes import REVERSE as READABLE
-from effgrad.modes import Forward
+from effgrad.modes import READABLE, Forward
 
 
 def test_the_reverse_pass_of_the_thesis(capsys):

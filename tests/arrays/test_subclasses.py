@@ -257,10 +257,9 @@ def test_after_the_derivative_an_array_of_a_class_holds_plain_values():
     np.testing.assert_array_equal(kept[0], [1.0, 4.0, 9.0])
 
 
-@pytest.mark.parametrize("kind", [Twice, np.ma.MaskedArray])
-def test_a_class_with_other_numbers_than_its_elements_is_refused(kind):
-    with pytest.raises(NotDifferentiable, match=f"a {kind.__name__} has other operations than arrays"):
-        grad(lambda p: np.sum(np.asarray(np.sin(p.view(kind)))))(np.ones(3))
+def test_a_class_with_other_numbers_than_its_elements_is_refused():
+    with pytest.raises(NotDifferentiable, match="a Twice has other operations than arrays"):
+        grad(lambda p: np.sum(np.asarray(np.sin(p.view(Twice)))))(np.ones(3))
 
 
 def test_a_compiled_function_knows_the_shape_of_a_subclass():

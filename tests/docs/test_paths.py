@@ -35,6 +35,15 @@ def test_links_lead_to_pages_that_are_there(page):
     assert str(page.relative_to(ROOT / "docs")) in (ROOT / "mkdocs.yml").read_text()
 
 
+def test_files_that_pages_name_are_there():
+    """The history in docs/design.md names files that are gone."""
+    files = {str(path) for folder in ("src", "tests", "benchmarks", "examples", "docs", "proofs")
+             for path in (ROOT / folder).rglob("*.py")}  # fmt: skip
+    for page in set((ROOT / "docs").rglob("*.md")) - {ROOT / "docs" / "design.md"}:
+        for name in re.findall(r"`([a-z_/]+\.py)`", page.read_text()):
+            assert any(path.endswith(f"/{name}") for path in files), f"{page.name}: {name}"
+
+
 def test_every_public_name_is_in_the_reference_once():
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     shown = re.findall(r"^::: effgrad\.([\w.]+)$", pages, re.MULTILINE)

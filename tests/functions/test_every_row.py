@@ -20,7 +20,7 @@ from effgrad import EffgradError, grad, jvp
 pytestmark = pytest.mark.filterwarnings("ignore")
 TABLE = {**fuzz_calls.CALLS, **row_calls.calls(fuzz_calls.function_of)}
 # Quadratures that take seconds a call.
-SLOW = "norminvgauss recipinvgauss kappa4 vonmises irwinhall studentized_range levy_stable genhyp".split()
+SLOW = "gausshyper norminvgauss recipinvgauss kappa4 vonmises irwinhall studentized_range levy_stable genhyp".split()
 # The points are taken in an order that is drawn; left of 0, the imaginary part of SciPy's value is not the integral's;
 # the inverse in a noncentrality is right to 1e-7;
 # in the far tail the second derivative of the logarithm of what is not 0 yet overflows, to -inf (docs/conventions.md).

@@ -10,7 +10,7 @@ from runs import eagerly
 from effgrad import function, grad, jvp, vjp
 from effgrad.api.run import run as run_mode
 from effgrad.fast import REVERSE
-from effgrad.modes import REVERSE as READABLE
+from effgrad.modes import READABLE
 
 BACKEND = "numpy"  # of the compiled runs
 

@@ -6,7 +6,7 @@ import pytest
 
 import effgrad.spec.maps
 from effgrad import checkpoint
-from effgrad.modes import REVERSE
+from effgrad.modes import READABLE
 from effgrad.spec import Counterexample, Multinomial, PolynomialMap, denoted, pull, push, represents_map
 
 
@@ -44,14 +44,14 @@ def test_pushed_directions_denote_the_derivative(mode, name):
 
 
 @pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("mode", REVERSE)
+@pytest.mark.parametrize("mode", READABLE)
 def test_pulled_weights_denote_the_transposed_derivative(mode, name):
     n, e = MAPS[name]
     represents_map(pull(e, n, mode), denoted(e, n).pulled())
 
 
 @pytest.mark.parametrize("outer", ["forward", "second_order"])
-@pytest.mark.parametrize("mode", REVERSE)
+@pytest.mark.parametrize("mode", READABLE)
 def test_a_pushed_pull_denotes_the_hessian(mode, outer):
     n, e = MAPS["checkpoints"]
     represents_map(push(pull(e, n, mode), outer), denoted(e, n).pulled().pushed())

@@ -8,7 +8,7 @@ import scipy.special as sp
 from laws import another_row
 
 import effgrad.spec.limits
-from effgrad.modes import REVERSE
+from effgrad.modes import READABLE
 from effgrad.primitives.primitive import elementwise
 from effgrad.spec import Counterexample
 from effgrad.spec.limits import DEFINITIONS, converges
@@ -53,7 +53,7 @@ def test_a_rule_is_the_limit_of_differences(mode, name):
 
 
 @pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("mode", ["forward", "second_order", *REVERSE])
+@pytest.mark.parametrize("mode", ["forward", "second_order", *READABLE])
 def test_in_every_mode_to_any_number_of_digits(mode, name):
     converges(composed(name), point(name), mode, digits=40)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from effgrad import compile, grad, hessian, hvp, jacobian, jvp, second_order, taylor, vjp
-from effgrad.modes import REVERSE
+from effgrad.modes import READABLE
 
 ZERO, EYE, NAN = np.zeros(2), np.eye(2), np.nan
 DIRECTION = np.array([1.0, 0.5])
@@ -128,7 +128,7 @@ def test_second_derivatives_at_a_singular_point(row):
 @pytest.mark.parametrize("row", ["norm squared", "root of x @ x", "abs"])
 def test_gradients_at_a_singular_point(row):
     f, _ = TABLE[row]
-    for mode in REVERSE:
+    for mode in READABLE:
         assert_near(grad(f, mode=mode)(ZERO), 0.0)
     assert_near(jacobian(f, mode="forward")(ZERO), 0.0)
     assert_near(vjp(f, ZERO)[1](1.0)[0], 0.0)
@@ -254,3 +254,46 @@ def test_a_power_has_its_mixed_derivative_where_the_exponent_is_zero(n, shape):
     np.testing.assert_allclose(np.sum(grad(by_base)(n)), exact, rtol=1e-13)
     np.testing.assert_allclose(np.sum(grad(by_exponent)(a)), exact, rtol=1e-13)
     np.testing.assert_allclose(jvp(by_base, (n,), (np.ones(shape)[()],))[1], exact, rtol=1e-13)
+
+
+UNKNOWN = np.array([np.nan, 1.0, 2.0])
+
+
+def assigned(a):
+    y = UNKNOWN * a
+    y[0] = 0.0
+    return np.sum(y)
+
+
+def assigned_by_a_mask(a):
+    y = np.zeros(3)
+    y[:] = UNKNOWN * a
+    y[np.isnan(UNKNOWN)] = a
+    return np.sum(y)
+
+
+def copied_by_a_mask(a):
+    y = np.zeros(3)
+    y[:] = UNKNOWN * a
+    np.copyto(y, 0.0, where=np.isnan(UNKNOWN))
+    return np.sum(y)
+
+
+OVERWRITTEN = {
+    "an element": (assigned, 3.0), "by a mask": (assigned_by_a_mask, 4.0), "copied": (copied_by_a_mask, 3.0),
+    "left out by a slice": (lambda a: np.sum((UNKNOWN * a)[1:]), 3.0),
+    "left out by an array": (lambda a: np.sum((UNKNOWN * a)[[1, 2]]), 3.0),
+    "where": (lambda a: np.sum(np.where(np.isnan(UNKNOWN), 0.0, UNKNOWN * a)), 3.0),
+    "where of elements": (lambda a: np.sum(np.where([True, False], 0.0, (UNKNOWN * a)[[0, 2]])), 2.0),
+    "nansum": (lambda a: np.nansum(UNKNOWN * a), 3.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", [None, *READABLE])
+@pytest.mark.parametrize("name", OVERWRITTEN)
+def test_elements_that_are_not_numbers_and_are_overwritten_do_not_count(name, mode):
+    """Reverse modes gave NaN, which is 0 times the constant, and forward mode the number."""
+    f, slope = OVERWRITTEN[name]
+    assert grad(f, **({} if mode is None else {"mode": mode}))(1.3) == pytest.approx(slope, rel=1e-15)
+    assert jvp(f, (1.3,), (1.0,))[1] == pytest.approx(slope, rel=1e-15)
+    assert compile(grad(f))(1.3) == pytest.approx(slope, rel=1e-15)

@@ -34,7 +34,6 @@ from effgrad.fast import REVERSE
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 X = np.array([0.3, 0.7, 1.4])
-MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
 THIRD = fractions.Fraction(1, 3)
 
 
@@ -175,18 +174,12 @@ REFUSED = {
     "np.nditer": (lambda x: sum(a * a for a in np.nditer(x)), r"plain memory"),
     "a plain array in place": (lambda x: np.sum(operator.iadd(X.copy(), x)), r"a = a \+ x"),
     "np.frompyfunc": (lambda x: np.sum(np.frompyfunc(lambda a: a * a, 1, 1)(x)), r"np\.vectorize has one"),
-    "np.ma.array": (lambda x: np.sum(np.ma.array(x, mask=[0, 1, 0])), r"MaskedArray.*np\.where\(mask"),
-    "np.ma.masked_where": (lambda x: np.sum(np.ma.masked_where(x < 1, x)), r"MaskedArray.*np\.where\(mask"),
-    "x * masked": (lambda x: np.sum(x * MASKED), r"MaskedArray.*np\.where\(mask"),
-    "masked * x": (lambda x: np.sum(MASKED * x), r"MaskedArray.*np\.where\(mask"),
-    "np.multiply of masked": (lambda x: np.sum(np.multiply(MASKED, x)), r"MaskedArray.*np\.where\(mask"),
-    "np.where of masked": (lambda x: np.sum(np.where(MASKED > 1, x, 0)), r"MaskedArray.*np\.where\(mask"),
     "a field without a rule": (
         lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).hess_inv[0, 0],
         r"scipy\.optimize\.minimize.*hess_inv",
     ),
     "quad of a pole": (
-        lambda x: scipy.integrate.quad(lambda t: x[0] / np.sqrt(t), 0, 1)[0],
+        lambda x: scipy.integrate.quad(lambda t: x[0] / np.sqrt(np.abs(t - 0.4)), 0, 1)[0],
         "neither jump nor have poles",
     ),
     "quad of a jump": (lambda x: scipy.integrate.quad(lambda t: t * (t < x[0]) * x[0], 0, 1)[0], "neither jump nor"),

@@ -15,7 +15,7 @@ import pytest
 
 from effgrad import checkpoint
 from effgrad.effects import Effect, Handler, handle, operation
-from effgrad.modes import REVERSE, Continuation, Delta, Forward, SecondOrder
+from effgrad.modes import READABLE, Continuation, Delta, Forward, SecondOrder
 from effgrad.spec import Dictionary, Number
 
 PROOFS = pathlib.Path(__file__).parents[2] / "proofs"
@@ -101,7 +101,7 @@ def reversed_by(mode, p, x, w):
 @pytest.mark.parametrize("mode", ["taped", "reverse", "continuation", "delta", "checkpointed"])
 def test_reverse_modes_compute_what_their_models_compute(mode):
     for p, x, _, w in CASES:
-        found, _ = reversed_by(REVERSE[mode], p, x, w)
+        found, _ = reversed_by(READABLE[mode], p, x, w)
         expected = {
             "reverse": lambda p, x, w: model.pullback(False, p, x, w),
             "checkpointed": lambda p, x, w: model.pullback(True, p, x, w),
@@ -155,7 +155,7 @@ def test_backpropagators_are_called_in_the_order_of_the_model():
         assert len(set(expected)) == len(expected)
 
 
-@pytest.mark.parametrize("mode", [REVERSE["taped"], Delta])
+@pytest.mark.parametrize("mode", [READABLE["taped"], Delta])
 def test_names_on_the_tape_are_those_of_the_model(mode):
     for p, x, _, w in CASES:
         _, names = reversed_by(mode, p, x, w)
@@ -208,7 +208,7 @@ DICTIONARY = Dictionary(
 def test_the_effects_of_the_program_come_out_first_and_in_its_order(mode):
     for p, x, _, w in CASES:
         numbers, seeds = ([Ordered(DICTIONARY, number) for number in row] for row in (x, w))
-        requests = handle(Answers(), lambda p=p, n=numbers, s=seeds: reversed_by(REVERSE[mode], p, n, s))
+        requests = handle(Answers(), lambda p=p, n=numbers, s=seeds: reversed_by(READABLE[mode], p, n, s))
         expected = model.operations(p, list(x))
         assert requests[: len(expected)] == expected, (p, x, w)
 

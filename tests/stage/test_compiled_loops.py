@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from function_programs import Functions, arguments
 from loop_programs import compiled, seeds
+from region_execution import execute
 from scipy import special
 
 import effgrad
 from effgrad.stage import compiled as compilation
 from effgrad.stage.loop import frame_loops
-from effgrad.stage.loop.execute import execute
 from effgrad.stage.stage import stage as graph_of
 
 

@@ -14,7 +14,7 @@ deferred = sys.modules["effgrad.stage.deferred"]
 
 def staged(monkeypatch, least, f, *args):
     """What each operation of a program gives, with operations on `least` elements and more left for deferred."""
-    monkeypatch.setattr(deferred, "LARGE", least)
+    monkeypatch.setattr(deferred, "DEFERRED_SIZE", least)
     return [(node.primitive.name, node.kind, node.shape, node.dtype) for node in effgrad.stage(f)(*args)]
 
 
@@ -59,7 +59,7 @@ def test_writes_are_seen_through_the_views_that_numpy_makes(name, compute, monke
         y[0] = 5.0
         return view * 1.0
 
-    monkeypatch.setattr(deferred, "LARGE", 1)
+    monkeypatch.setattr(deferred, "DEFERRED_SIZE", 1)
     x = np.arange(12.0).reshape(3, 4)
     expected = f(x.copy())
     np.testing.assert_array_equal(effgrad.stage(f)(x)(x)[0], expected)
@@ -67,7 +67,7 @@ def test_writes_are_seen_through_the_views_that_numpy_makes(name, compute, monke
 
 
 def test_a_branch_asks_for_the_value(monkeypatch):
-    monkeypatch.setattr(deferred, "LARGE", 1)
+    monkeypatch.setattr(deferred, "DEFERRED_SIZE", 1)
     asked = []
 
     def f(x):
@@ -82,7 +82,7 @@ def test_a_branch_asks_for_the_value(monkeypatch):
 
 
 def test_long_chains_are_computed_without_recursion(monkeypatch):
-    monkeypatch.setattr(deferred, "LARGE", 1)
+    monkeypatch.setattr(deferred, "DEFERRED_SIZE", 1)
 
     def f(x):
         for _ in range(5000):
@@ -94,7 +94,7 @@ def test_long_chains_are_computed_without_recursion(monkeypatch):
 
 
 def test_errors_are_those_of_numpy(monkeypatch):
-    monkeypatch.setattr(deferred, "LARGE", 1)
+    monkeypatch.setattr(deferred, "DEFERRED_SIZE", 1)
     for f in (lambda x: x + np.ones(5), lambda x: x @ np.ones((5, 5)), lambda x: np.sum(x, axis=7), lambda x: x[9]):
         with pytest.raises(Exception) as expected:
             f(np.ones((3, 4)))

@@ -33,3 +33,33 @@ def test_products_of_two_integer_inputs_are_one_program():
     for n in range(2, 12):
         np.testing.assert_array_equal(compiled(x, n, n + 3), x * (n * (n + 3)))
     assert sum(len(paths.all) for paths in compiled.types.values()) == 2
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_complex_numbers_that_differ_in_a_sign_of_zero(backend):
+    """1 + 0j and 1 - 0j are equal, and on different sides of a branch cut."""
+
+    def f(z):
+        return np.abs(z) * (1.0 if str(z).endswith("-0j)") else 2.0)
+
+    compiled = effgrad.compile(f, backend=backend)
+    for z in (complex(1, 0.0), complex(1, -0.0), complex(1, 0.0), complex(-0.0, -0.0), complex(0.0, 0.0), 1j):
+        assert compiled(z) == f(z)
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_arrays_without_axes_are_asked_as_numbers(backend):
+    """The guard of an array without axes compared a number with its shape and bytes, a ValueError."""
+
+    def f(x, k):
+        count = np.array(k)
+        try:
+            count += 0.5
+        except TypeError:
+            return x * 2
+        return x
+
+    x = np.arange(5.0)
+    compiled = effgrad.compile(f, backend=backend)
+    for k in (2, 3, 2, 0):
+        np.testing.assert_array_equal(compiled(x, np.uint64(k)), x * 2)

@@ -4,14 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from captured_regions import captured
 from loop_programs import Programs, arguments, compiled, copies, seeds
+from region_execution import execute
 
 import effgrad
 from effgrad import grad, jacobian, jvp, value_and_grad
-from effgrad.stage.loop.execute import execute
 from effgrad.stage.loop.ir import Map, topological, walk
 from effgrad.stage.loop.program import ROOM, reversal
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.native.executable import Executable
 
 STEPS = 40

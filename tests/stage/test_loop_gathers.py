@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from captured_regions import captured
 from loop_programs import Programs, arguments, compiled, copies, seeds
 
 from effgrad import grad, jvp
 from effgrad.stage.loop.program import ROOM, reversal
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.tangents import tangent
 from effgrad.stage.native.executable import Executable
 

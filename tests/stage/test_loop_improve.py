@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from captured_regions import captured
+from region_execution import execute
 
 import effgrad
 from effgrad import grad
 from effgrad.stage.loop.element import POWER
-from effgrad.stage.loop.execute import execute
 from effgrad.stage.loop.improve import IN_CACHE, interchanged
 from effgrad.stage.loop.ir import Map, Region, Repeat, topological, walk
 from effgrad.stage.loop.program import ROOM, reversal
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.native.executable import Executable
 
 

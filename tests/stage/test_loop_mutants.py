@@ -6,9 +6,11 @@ with it too: then nothing would see the same mistake in the source.
 
 import numpy as np
 import pytest
+from captured_regions import captured
 from function_programs import Functions
 from function_programs import arguments as around_arguments
 from loop_programs import arguments, compiled, copies, in_pairs, program
+from region_execution import execute
 
 import effgrad
 from effgrad.stage import compiled as compilation
@@ -19,10 +21,8 @@ from effgrad.stage.loop.branches import Branches
 from effgrad.stage.loop.cells import Cells
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.evaluator import Evaluator
-from effgrad.stage.loop.execute import execute
 from effgrad.stage.loop.ir import index
 from effgrad.stage.loop.operands import Masked
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.tangents import tangent
 from effgrad.stage.loop.values import Statements
 from effgrad.stage.native import lowering, nests
@@ -154,7 +154,7 @@ MUTANTS = {
     "all state is rewritten": (derivatives_are_wrong, derive, "overwritten_first", lambda body: activity.loop_writes(
         derive.Branch(None, body, []))),
     "lazy values are not watched": (derivatives_are_wrong, Statements, "before_write", lambda *_: None),
-    "lazy values enter blocks": (derivatives_are_wrong, Statements, "settle_all", lambda *_: None),
+    "lazy values enter blocks": (derivatives_are_wrong, Statements, "materialize_all", lambda *_: None),
     "what is varied is found in one round": (derivatives_are_wrong, derive, "varied", one_round),
     "what has a tangent is found in one round": (derivatives_are_wrong, tangents, "varied", one_round),
     "nothing is read after a loop": (derivatives_are_wrong, iteration, "read_after", lambda *_: False),
@@ -174,7 +174,7 @@ MUTANTS = {
         second_derivatives_are_wrong, Reversal, "_cotangent_stack", lambda self, stack: self.saves),
     "all places are apart": (machine_code_is_wrong, nests, "never_overlap", lambda *_: True),
     "all sums are in order": (machine_code_is_wrong, lowering, "without_conflicts", lambda m, ranges: [m]),
-    "copies are arrays of their own": (code_around_is_wrong, Statements, "same", lambda *_: None),
+    "copies are arrays of their own": (code_around_is_wrong, Statements, "unite", lambda *_: None),
     "no array has another name": (code_around_is_wrong, Evaluator, "is_shared", lambda *_: False),
     "aliases are not seen": (code_around_is_wrong, Cells, "check_aliases", lambda *_: None),
     "a branch leaves no name as it is": (code_around_is_wrong, Branches, "note_either", lambda *_: None),

@@ -5,14 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
+from captured_regions import captured
+from region_execution import execute
 
 import effgrad
 from effgrad import grad
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.execute import execute
 from effgrad.stage.loop.ir import While
 from effgrad.stage.loop.program import ROOM, reversal
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.schedule import Stretches
 from effgrad.stage.native.executable import Executable
 

@@ -11,15 +11,15 @@ import warnings
 
 import numpy as np
 import pytest
+from captured_regions import captured
 from loop_programs import arguments, copies, program, seeds
+from region_execution import Execution
 
 from effgrad import MemoryLimit, compile, grad, hvp, loop
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.execute import Execution
 from effgrad.stage.loop.ir import Repeat
 from effgrad.stage.loop.program import ROOM, reversal
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.schedule import Schedule, schedule
 from effgrad.stage.loop.small_systems import Solution
 from effgrad.stage.native import Executable

@@ -6,14 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+from captured_regions import captured
 from loop_programs import arguments, compiled, copies, program, seeds
+from region_execution import execute
 from scipy import special
 
 import effgrad
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.execute import execute
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.native import lowering, map_products
 from effgrad.stage.native.executable import Executable
 

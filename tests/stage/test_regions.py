@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
+from captured_regions import captured
 from loop_programs import arguments, compiled, copies, in_pairs, program, seeds
+from region_execution import Execution, execute
 
 import effgrad
 from effgrad.stage.loop.affine import NotCaptured, Ranges, affine, variable
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.element import MULTIPLY, element
-from effgrad.stage.loop.execute import Execution, execute
 from effgrad.stage.loop.ir import Buffer, Map, Region, Repeat, Store, all_points, constant, load
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.loop.tangents import tangent
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from captured_regions import captured
+from region_execution import execute
 
 import effgrad
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.execute import execute
 from effgrad.stage.loop.ir import walk, written
-from effgrad.stage.loop.regions import captured
 from effgrad.stage.native import map_products, step_products
 from effgrad.stage.native.executable import Executable
 

@@ -22,7 +22,7 @@ from effgrad import (
     taylor,
     vjp,
 )
-from effgrad.modes import REVERSE, Forward
+from effgrad.modes import READABLE, Forward
 from effgrad.toolbox import slopes
 
 nsum = getattr(si, "nsum", None)
@@ -65,7 +65,7 @@ def test_forward_mode_and_backward_time():
     )
 
 
-@pytest.mark.parametrize("mode", REVERSE)
+@pytest.mark.parametrize("mode", READABLE)
 def test_every_reverse_mode(mode):
     def f(k):
         return si.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), [2.0]).y[0, -1]

@@ -91,6 +91,12 @@ CUBES = {
     "leastsq": lambda a: so.leastsq(lambda x: x**3 - a, [1.0])[0][0],
     "leastsq, full output": lambda a: so.leastsq(lambda x, a: x**3 - a, [1.0], args=(a,), full_output=True)[0][0],
     "fminbound, alone": lambda a: so.fminbound(lambda x: x**4 / 4 - a * x, 0.0, 3.0),
+    "fmin_cobyla": lambda a: so.fmin_cobyla(
+        lambda x: x[0], [3.0], [lambda x, a: x[0] ** 3 - a], consargs=(a,), rhoend=1e-8)[0],
+    "fmin_slsqp": lambda a: so.fmin_slsqp(
+        lambda x: x[0] ** 2 + x[1] ** 2, [1.0, 1.0], f_eqcons=lambda x: np.stack([x[1] ** 3 - a]), iprint=0, acc=1e-12,
+        full_output=True)[0][1],
+    "fmin_tnc": lambda a: so.fmin_tnc(lambda x: (x[0] ** 4 / 4 - a * x[0], [x[0] ** 3 - a]), [1.0], disp=0)[0][0],
     "fmin_l_bfgs_b": lambda a: so.fmin_l_bfgs_b(
         lambda x: (x[0] ** 4 / 4 - a * x[0], np.array([x[0] ** 3 - a])), [1.0], bounds=[(0.0, None)]
     )[0][0],
@@ -334,7 +340,7 @@ def test_linear_program_follows_its_vertex():
 
 
 def test_many_unknowns_are_solved_without_a_matrix():
-    size = implicit.LARGE + 100
+    size = implicit.MATRIX_FREE_SIZE + 100
     grid = np.linspace(0, 1, size)
 
     def f(a):

@@ -67,6 +67,33 @@ def test_bounds_constraints_and_further_arguments():
         assert result.supplied.endswith("; the Jacobians of the constraints")
 
 
+@pytest.mark.parametrize("bounds", [
+    {"a": (0, 1), "b": (-1.0, [0.5, 9.0])},
+    {"a": (None, 1), "b": [(None, 0.5), (-1.0, None)]},
+    [(None, 1), (None, 0.5), (None, None)],
+], ids=["of leaves", "of elements", "of the vector"])  # fmt: skip
+def test_bounds_like_the_start(bounds):
+    def f(p):
+        return (p["a"] - 2.0) ** 2 + np.sum((p["b"] - 3.0) ** 2)
+
+    start = {"a": 0.3, "b": np.zeros(2)}
+    found = optimize.minimize(f, start, bounds=bounds).x
+    np.testing.assert_allclose([found["a"], *found["b"]], [1.0, 0.5, 3.0], atol=1e-6)
+    if isinstance(bounds, dict):
+        fitted = optimize.least_squares(lambda p: [p["a"] - 2.0, p["b"] - 3.0], start, bounds=bounds).x
+        np.testing.assert_allclose([fitted["a"], *fitted["b"]], [1.0, 0.5, 3.0], atol=1e-6)
+
+
+def test_a_fit_of_parameters_in_a_dictionary():
+    def model(t, p):
+        return p["size"] * np.exp(-p["rates"][0] * t) + p["rates"][1]
+
+    y = model(T, {"size": 2.0, "rates": np.array([1.3, 0.5])})
+    found, covariance = optimize.curve_fit(model, T, y, {"size": 1.0, "rates": np.ones(2)})
+    np.testing.assert_allclose([found["size"], *found["rates"]], [2.0, 1.3, 0.5], rtol=1e-8)
+    assert covariance.shape == (3, 3)
+
+
 def residuals(p, t, y):
     return p["scale"] * np.exp(-p["rates"][0] * t) + p["rates"][1] - y
 
@@ -291,6 +318,8 @@ def test_a_missing_package_is_named(monkeypatch):
         (lambda: optimize.minimize(lambda x: 0.0, np.zeros(0)), "nothing to optimise"),
         (lambda: optimize.root(lambda x: x[:1], np.ones(2)), "2 unknowns and 1 equations"),
         (lambda: optimize.minimize(bowl, np.zeros(2, complex)), "the start is complex"),
+        (lambda: optimize.minimize(lambda p: p["a"] ** 2, {"a": 1.0}, bounds={"b": (0, 1)}), r"a tuple \(low, high\)"),
+        (lambda: optimize.minimize(lambda p: p["a"] ** 2, {"a": 1.0}, bounds={"a": 3}), r"a tuple \(low, high\)"),
     ],
 )
 def test_bad_problems_say_what_is_wrong(call, said):
@@ -310,6 +339,8 @@ def test_bad_problems_say_what_is_wrong(call, said):
         (lambda: optimize.curve_fit(lambda t, *p: p[0] * t, T, Y), "number of fit parameters"),
         (lambda: optimize.least_squares(linked, np.zeros(2), jac="3-point"), "least_squares supplies jac"),
         (lambda: optimize.root(linked, np.zeros(2), jac=False), "root supplies jac"),
+        (lambda: optimize.minimize(bowl, np.zeros(2), jac=True), "minimize supplies jac"),
+        (lambda: optimize.minimize(bowl, np.zeros(2), hess="2-point"), "minimize supplies hess"),
     ],
 )
 def test_what_scipy_refuses_is_refused_in_its_words(call, said):

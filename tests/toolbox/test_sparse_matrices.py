@@ -9,7 +9,7 @@ import scipy.sparse.linalg as sla
 
 import effgrad
 from effgrad import compile, grad, hessian, jvp, vmap
-from effgrad.modes import REVERSE
+from effgrad.modes import READABLE
 
 RNG = np.random.default_rng(0)
 N = 5
@@ -255,7 +255,7 @@ def test_values_and_derivatives_are_those_of_dense_arrays(name):
         jvp(grad(f), (V,), (t,))[1], jvp(grad(g), (V,), (t,))[1], rtol=1e-6, atol=1e-8)  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", REVERSE)
+@pytest.mark.parametrize("mode", READABLE)
 @pytest.mark.parametrize("name", ["coo_matrix tocsc", "products", "splu", "eigsh"])
 def test_every_mode(name, mode):
     program, oracle = PROGRAMS[name]

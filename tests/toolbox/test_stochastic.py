@@ -8,7 +8,7 @@ import pytest
 import scipy.stats as ss
 
 from effgrad import NoRule, NotBatched, NotDifferentiable, checkpoint, compile, grad, jacobian, jvp, stochastic, vmap
-from effgrad.modes import REVERSE
+from effgrad.modes import READABLE
 
 
 def drawn(name, *parameters, size=None):
@@ -68,7 +68,7 @@ def test_path_keeps_the_distribution_function(name):
         np.testing.assert_allclose(tangent, slope, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("mode", REVERSE)
+@pytest.mark.parametrize("mode", READABLE)
 def test_every_reverse_mode_and_second_order(mode):
     expected = jvp(lambda a: drawn("gamma", a, 2.0), (2.3,), (1.0,))[1]
     assert grad(lambda a: drawn("gamma", a, 2.0), mode=mode)(2.3) == pytest.approx(expected, rel=1e-12)
@@ -310,7 +310,7 @@ def test_checkpoints_draw_the_same_numbers_again():
     def stacked(m):
         return checkpoint(lambda m: checkpoint(f, m) * f(m), m)
 
-    for mode in REVERSE:
+    for mode in READABLE:
         np.random.seed(0)
         plain = grad(lambda m: f(m) * f(m), mode=mode)(1.0)
         np.random.seed(0)

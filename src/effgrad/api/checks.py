@@ -5,15 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of
+from effgrad.arrays.layout import NUMERIC_KINDS, dtype_of
 from effgrad.arrays.namespace import wrap
 from effgrad.arrays.value import Tracer, constant, example, plain, to_operand
 from effgrad.errors import NotDifferentiable
 from effgrad.primitives.complexes import is_complex
 from effgrad.vocabulary import Function, Tree, Value
-
-# The kinds of dtypes that hold numbers.
-NUMBERS = frozenset("fciub")
 
 
 def as_input(leaf: Value) -> Value:
@@ -40,7 +37,7 @@ def _not_floating(value: Value) -> str:
 def is_number(leaf: Value) -> bool:
     """Whether a leaf is a number or an array of numbers, traced or plain."""
     number = isinstance(leaf, Tracer | int | float | complex | np.generic | np.ndarray)
-    return number and dtype_of(leaf).kind in NUMBERS
+    return number and dtype_of(leaf).kind in NUMERIC_KINDS
 
 
 def is_floating(leaf: Value) -> bool:
@@ -51,7 +48,7 @@ def is_floating(leaf: Value) -> bool:
 def check_outputs(outputs: list[Value]) -> None:
     for output in outputs:
         dtype = getattr(plain(output), "dtype", None)
-        if dtype is not None and dtype.kind not in NUMBERS:
+        if dtype is not None and dtype.kind not in NUMERIC_KINDS:
             raise NotDifferentiable(f"an output is an array of {dtype}: only numbers have derivatives")
         if not isinstance(plain(output), float | complex | int | np.generic | np.ndarray):
             what = "a function; mark it with effgrad.function" if callable(output) else f"a {type(output).__name__}"

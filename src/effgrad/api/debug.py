@@ -11,7 +11,7 @@ import numpy as np
 import optree
 
 from effgrad.api.checks import is_floating
-from effgrad.api.results import flattened, outside
+from effgrad.api.results import flattened, unflatten
 from effgrad.api.run import run
 from effgrad.api.tracebacks import boundary, of_function
 from effgrad.api.trails import Change, first_difference, followed
@@ -287,4 +287,4 @@ def _evaluated(mode: Evaluate, f: Function, args: Sequence[Value], kwargs: Param
         outputs, output_tree = flattened(output)
         return output_tree, [released(watch.primal(o)) for o in outputs]
 
-    return outside(*run(mode, program, [(leaves[place],) for place in moving], finish))
+    return unflatten(*run(mode, program, [(leaves[place],) for place in moving], finish))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.api.checks import is_floating
-from effgrad.api.results import beside, flatten_inputs, like, outside
+from effgrad.api.results import as_direction, flatten_inputs, like, unflatten
 from effgrad.api.run import read_outputs, run
 from effgrad.api.singular import completed, value_of
 from effgrad.api.tracebacks import of_function
@@ -56,7 +56,7 @@ def jvp(f: Callable[..., object], primals: Sequence[Value], tangents: Sequence[V
         _check_shape("a tangent", _number("a tangent", direction), "primal", leaf)
         if is_complex(direction) and not is_complex(leaf):
             raise NotDifferentiable("a tangent is complex and its primal is not: pass x.astype(complex)")
-        inputs.append((leaf, beside(direction, plain(leaf))))
+        inputs.append((leaf, as_direction(direction, plain(leaf))))
     outputs = run(FastForward(), lambda inputs: f(*tree.unflatten(inputs)), inputs, read_outputs)
     values, derivatives = outputs.values, []
     for place, (value, part) in enumerate(zip(values, outputs.shadows, strict=True)):
@@ -65,7 +65,7 @@ def jvp(f: Callable[..., object], primals: Sequence[Value], tangents: Sequence[V
         else:
             derivative = like(part, value)
         derivatives.append(derivative)
-    value, derivative = outside(outputs.tree, values), outside(outputs.tree, derivatives)
+    value, derivative = unflatten(outputs.tree, values), unflatten(outputs.tree, derivatives)
     value = value_of(value, f, *primals)
     return value, completed(derivative, lambda *x: jvp(f, x, tangents)[1], primals, lambda: value)
 
@@ -178,7 +178,7 @@ def _along_at(mode: Mode, f: Callable[..., object], x: Value, make: Value, *rest
     (*leaves,), tree = flatten_inputs((x,))
     moved = [
         [
-            beside(_number("a direction", wrap(part)), plain(_number("an input", leaf)))
+            as_direction(_number("a direction", wrap(part)), plain(_number("an input", leaf)))
             for part, leaf in zip(tree.flatten_up_to((u,)), leaves, strict=True)
         ]
         for u in directions
@@ -192,4 +192,4 @@ def _along_at(mode: Mode, f: Callable[..., object], x: Value, make: Value, *rest
         [like(part, value) for part in ([None] * count if shadow is None else derivatives(shadow))]
         for shadow, value in zip(outputs.shadows, outputs.values, strict=True)
     ]
-    return (outside(outputs.tree, outputs.values), *(outside(outputs.tree, p) for p in zip(*parts, strict=True)))
+    return (unflatten(outputs.tree, outputs.values), *(unflatten(outputs.tree, p) for p in zip(*parts, strict=True)))

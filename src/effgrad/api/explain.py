@@ -22,7 +22,7 @@ from effgrad.api.results import flattened
 from effgrad.api.run import run
 from effgrad.api.tracebacks import of_function
 from effgrad.effects.handler import observed
-from effgrad.modes import REVERSE, EdgePushing, Evaluate, Forward, SecondOrder, Taylor
+from effgrad.modes import READABLE, EdgePushing, Evaluate, Forward, SecondOrder, Taylor
 from effgrad.modes.mode import Mode
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.program import read
@@ -30,13 +30,6 @@ from effgrad.vocabulary import Activation, Cotangent, Function, Shadow, Tree, Va
 
 ORDER = 3  # the order of Taylor mode
 GAP = 3  # the largest gap between shown lines of the program that is shown too, though no step is in it
-
-
-class Outcome(NamedTuple):
-    """The output of a program, and the derivatives by name."""
-
-    output: list[Value]
-    derivatives: dict[str, Value]
 
 
 class Row(NamedTuple):
@@ -99,7 +92,7 @@ MODES: dict[str, Row] = {
     "second_order": Row(SecondOrder, lambda u: (u,), _forward("d/dt", "d2/dt2")),
     "taylor": Row(lambda: Taylor(ORDER), lambda u: ((u,),), _forward("", *[f"y{k}" for k in range(1, ORDER + 1)])),
     "hessian": Row(EdgePushing, lambda u: (), _hessian),
-    **{name: Row(mode, lambda u: (), _reverse) for name, mode in REVERSE.items()},
+    **{name: Row(mode, lambda u: (), _reverse) for name, mode in READABLE.items()},
 }
 
 

@@ -12,7 +12,6 @@ from effgrad.api.boxes import Box, draw
 from effgrad.vocabulary import Shape, Value
 
 _FILLS = {True: "#dbeafe", False: "#fef3c7"}  # colours of the explained derivative, and of those inside the program
-KINDS = ("begin", "input", "apply", "part", "part ends", "seed", "pull", "end")
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, split_arguments
-from effgrad.api.results import beside, flatten_inputs, like, outside, release
+from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, is_number, split_arguments
+from effgrad.api.results import as_direction, flatten_inputs, like, release, unflatten
 from effgrad.api.run import Outputs, read_outputs, run
 from effgrad.api.singular import completed, undefined, value_of
 from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import unwrap, wrap
-from effgrad.arrays.value import Smooth, Tracer, constant
+from effgrad.arrays.value import Smooth, constant
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import REVERSE
@@ -21,7 +21,7 @@ from effgrad.fast.spilling import LimitedTaped, parse_memory
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.program import read
-from effgrad.trees import Structure, flatten
+from effgrad.trees import Structure, map_pytree
 from effgrad.vocabulary import Activation, Cotangent, Function, Shadow, Tree, Value
 
 P = ParamSpec("P")
@@ -128,7 +128,7 @@ def value_and_grad(
         else:
             pulled = [leaf if type(leaf) is float else conj(leaf) for leaf in pulled]
         value = value_of(value, scalar, *chosen)
-        parts, inside = outside(tree, pulled), handled(Smooth)
+        parts, inside = unflatten(tree, pulled), handled(Smooth)
         slopes = parts if isinstance(numbers, list) else parts[0]
         if inside or any(map(undefined, pulled)):
             again: Any = value_and_grad(program, argnums, has_aux, mode, holomorphic, memory)
@@ -183,12 +183,7 @@ def vjp(f: Function, *primals: object, mode: str = "taped") -> tuple[Value, Call
 
 def _conjugated(tree: Tree) -> Value:
     """The complex conjugates of the leaves of a pytree."""
-    leaves, structure = flatten(tree)
-    return structure.unflatten([conj(leaf) if _is_number(leaf) and is_complex(leaf) else leaf for leaf in leaves])
-
-
-def _is_number(leaf: Value) -> bool:
-    return isinstance(leaf, Tracer) or isinstance(leaf, np.ndarray | np.generic | float | int | complex)
+    return map_pytree(lambda leaf: conj(leaf) if is_number(leaf) and is_complex(leaf) else leaf, tree)
 
 
 def _reverse_mode(mode: str, memory: str | int | None) -> Callable[[], Value]:
@@ -216,7 +211,7 @@ def pull_scalar(
     def seeded(activation: Activation, shadows: list[Shadow], output: Tree) -> tuple[Value, list[Value], Value]:
         value = activation.primal(output)
         if activation.owns(output):
-            activation.seed(output, beside(cotangent, value))
+            activation.seed(output, as_direction(cotangent, value))
         return activation, shadows, value
 
     activation, shadows, value = run(
@@ -254,14 +249,14 @@ def record_pullback(f: Function, primals: tuple[Value, ...], mode: str) -> tuple
         given = _seeds(cotangent, outputs.values, outputs.tree)
         seeds = [(name, c) for name, c in zip(outputs.shadows, given, strict=True) if name is not None]
         pulled = recorded.pull(seeds, sources)
-        return outside(tree, [like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)])
+        return unflatten(tree, [like(cotangents.dense(c), leaf) for c, leaf in zip(pulled, leaves, strict=True)])
 
     # The caller may write to the value, so it is not the array that the record keeps.
-    return outside(outputs.tree, [v.copy() if type(v) is LibraryArray else v for v in outputs.values]), pull
+    return unflatten(outputs.tree, [v.copy() if type(v) is LibraryArray else v for v in outputs.values]), pull
 
 
 def _seeds(cotangent: Cotangent, values: list[Value], tree: Structure) -> list[Value]:
-    given = [beside(c, value) for c, value in zip(tree.flatten_up_to(cotangent), values, strict=True)]
+    given = [as_direction(c, value) for c, value in zip(tree.flatten_up_to(cotangent), values, strict=True)]
     for one, value in zip(given, values, strict=True):
         if shape_of(one) != shape_of(value):
             raise NotDifferentiable(

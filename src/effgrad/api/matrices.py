@@ -17,7 +17,7 @@ from effgrad.api.results import (
     is_real_array,
     joined,
     like,
-    outside,
+    unflatten,
 )
 from effgrad.api.run import run, run_batched
 from effgrad.api.singular import completed
@@ -68,7 +68,7 @@ def jacobian(f: Callable[P, object], argnums: int | Sequence[int] = 0, mode: str
         chosen, rebuild = split_arguments(args, numbers)
         leaves, tree = flatten_inputs(chosen)
         output_tree, blocks = _blocks(lambda *inputs: program(*rebuild(inputs), **kwargs), chosen, leaves, tree, mode)
-        parts = [outside(tree, row) for row in blocks]
+        parts = [unflatten(tree, row) for row in blocks]
         return output_tree.unflatten([p if isinstance(numbers, list) else p[0] for p in parts])
 
     return matrix
@@ -319,15 +319,17 @@ def _push_edges(f: Callable[[Value], Value], x: Value) -> Value:
 
 def _hessian_of(block: Value, value: Value, sparse: bool) -> Value:
     """Return a Hessian at a point as a dense or sparse array, in the library of the point."""
-    size, shape = np.size(value), np.shape(value)
+    size, shape, dtype = np.size(value), np.shape(value), np.result_type(value)
     if isinstance(block, Tracer):
         if sparse:
             raise NotDifferentiable("a sparse Hessian has no derivative; leave out sparse=True inside a derivative")
-        block = np.reshape(block, shape + shape)
+        block = np.reshape(block, shape + shape).astype(dtype, copy=False)
         return block if handled(Smooth) else unwrap(block)
     if sparse:
-        return scipy.sparse.csr_array((size, size)) if block is None else scipy.sparse.csr_array(block)
+        kind = np.float32 if dtype == np.float16 else dtype  # SciPy has no sparse arrays of float16
+        return scipy.sparse.csr_array((size, size) if block is None else block, dtype=kind)
     if type(value) is LibraryArray:  # the function is linear, so the Hessian is zero
         return unwrap(like(None, np.multiply.outer(value, value)))
     dense = np.zeros((size, size)) if block is None else scipy.sparse.csr_array(block).toarray()
-    return like(dense.reshape(shape + shape), np.zeros(shape + shape)) if shape else float(dense[0, 0])
+    number = float if type(value) is float else dtype.type
+    return like(dense.reshape(shape + shape), np.zeros(shape + shape, dtype)) if shape else number(dense[0, 0])

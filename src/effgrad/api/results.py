@@ -34,18 +34,18 @@ def flattened(value: Value) -> tuple[list[Value], Structure]:
     return leaves if tree.flat else [wrap(leaf) for leaf in leaves], tree
 
 
-def outside(tree: Structure, leaves: Sequence[Value]) -> Value:
+def unflatten(tree: Structure, leaves: Sequence[Value]) -> Value:
     """Return a pytree of results. Outside all derivatives, wrapped arrays of other libraries are unwrapped."""
     return tree.unflatten(leaves if handled(Smooth) else [unwrap(leaf) for leaf in leaves])
 
 
-def beside(direction: Value, value: Value) -> Value:
+def as_direction(direction: Value, value: Value) -> Value:
     """Return a tangent or cotangent in the library and the precision of its value."""
     if type(direction) is float and type(value) is float:
         return direction
     inner, given = plain(value), wrap(direction)
     if type(inner) is LibraryArray:
-        return inner.owner.beside(given, inner)
+        return inner.owner.as_direction(given, inner)
     # For a complex direction of a real value the caller raises an error.
     return given if is_complex(given) and not is_complex(inner) else typed(given, inner)
 
@@ -85,7 +85,7 @@ def _like(derivative: Value, primal: Value, given: set[int] | None) -> Value:
 def release(tree: Tree) -> Value:
     """Return a pytree from a derivative that has ended, with its values outside of that derivative."""
     leaves, structure = flatten(tree)
-    return outside(structure, [released(leaf) for leaf in leaves])
+    return unflatten(structure, [released(leaf) for leaf in leaves])
 
 
 def directions(leaves: list[Value], chosen: int) -> Value:

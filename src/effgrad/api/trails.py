@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from effgrad.arrays.layout import NUMERIC_KINDS, same_elements
 from effgrad.arrays.value import plain
 from effgrad.arrays.written import read
 from effgrad.errors import LIBRARIES
@@ -55,7 +56,7 @@ class Trail:
         code, line = frame.f_code, self.lines.get(frame, frame.f_lineno)
         for name, value in frame.f_locals.items():
             found = _numbers(value)
-            if found is None or not name.isidentifier() or name in known and _same(known[name], found):
+            if found is None or not name.isidentifier() or name in known and same_elements(known[name], found):
                 continue
             known[name] = found
             self.changes.append(Change(code.co_filename, line, code.co_name, name, found))
@@ -75,12 +76,7 @@ def _numbers(value: Value) -> Value:
     value = plain(read(value))
     if isinstance(value, bool | int | float | complex | np.generic):
         return value
-    return np.array(value) if isinstance(value, np.ndarray) and value.dtype.kind in "fciub" else None
-
-
-def _same(one: Value, other: Value) -> bool:
-    alike = np.shape(one) == np.shape(other)
-    return alike and bool(np.array_equal(one, other, equal_nan=np.result_type(one).kind in "fc"))
+    return np.array(value) if isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC_KINDS else None
 
 
 def followed(run: Callable[[], Value]) -> list[Change]:

@@ -10,6 +10,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
 from effgrad.errors import NotBatched
+from effgrad.nested import leaves
 from effgrad.vocabulary import DTypeLike, Function, Index, Option, Params, Tree, Value
 
 # Functions of shapes, dtypes and memory only, which are the same for all members.
@@ -28,7 +29,7 @@ class Batched(TracedArray):
     def __class__(self) -> type:
         return np.ndarray if self.ndim else dtype_of(self.primal).type
 
-    def inside(self, form: bool = False) -> Value:
+    def value_below(self, form: bool = False) -> Value:
         """Return an example of a member: the first, or zeros if there is none."""
         members = traced.example(self.primal, form)
         return members[0] if len(members) else np.zeros(self.shape, self.dtype)[()]
@@ -39,12 +40,12 @@ class Batched(TracedArray):
     def agreed(self, what: str, instead: str = "np.where(condition, a, b) for a branch") -> Value:
         """Return the plain value that all members share, or raise an error if they differ."""
         self._check_agreement(what, instead)
-        return traced.evaluated(lambda batch: batch[0], plain(self.primal)) if len(self.primal) else self.inside()
+        return traced.evaluated(lambda batch: batch[0], plain(self.primal)) if len(self.primal) else self.value_below()
 
     def agreed_below(self, what: str, instead: str) -> Value:
         """Return the value that all members share, for code that takes plain ones: a derivative around it refuses."""
         self._check_agreement(what, instead)
-        return self.primal[0] if len(self.primal) else self.inside()
+        return self.primal[0] if len(self.primal) else self.value_below()
 
     def _check_agreement(self, what: str, instead: str) -> None:
         members = traced.example(self.primal)
@@ -111,7 +112,7 @@ class Batched(TracedArray):
         value = self.agreed_below(what, instead)
         return np.array(value.__array__() if isinstance(value, Tracer) else value, dtype)
 
-    def beside(self, array: Value, index: Index) -> Value:
+    def array_to_index(self, array: Value, index: Index) -> Value:
         """Return the array as a batch if the index makes a copy, else the array itself: its views may be written to."""
         parts = index_parts(index)
         copies = array.ndim == len(parts) or any(ndim_of(part) for part in parts)
@@ -165,13 +166,7 @@ for _name, _function in {
 
 def _is_plain(tree: Tree) -> bool:
     """Whether no argument is under a derivative above the batch, so that a function needs no rule."""
-    if type(tree) in (tuple, list):
-        return all(map(_is_plain, tree))
-    return not isinstance(tree, Tracer) or plain(tree) is tree or not traced.depends(tree)
-
-
-def leaves_of(tree: Tree) -> list[Value]:
-    return [leaf for item in tree for leaf in leaves_of(item)] if type(tree) in (tuple, list) else [tree]
+    return all(not isinstance(leaf, Tracer) or plain(leaf) is leaf or not traced.depends(leaf) for leaf in leaves(tree))
 
 
 def each(function: Function, *args: Value, constant: bool = True, **kwargs: Option) -> Value:
@@ -180,6 +175,6 @@ def each(function: Function, *args: Value, constant: bool = True, **kwargs: Opti
     If the function is `constant`, it has no derivative below the batch either.
     """
     args, kwargs = traced.plain_tree(args), traced.plain_tree(kwargs)
-    owners = [leaf.owner for leaf in leaves_of((args, tuple(kwargs.values()))) if type(leaf) is Batched]
+    owners = [leaf.owner for leaf in leaves((args, kwargs)) if type(leaf) is Batched]
     owner = max(owners, key=lambda owner: int(owner.serial))
     return owner.each(function, args, kwargs, constant)

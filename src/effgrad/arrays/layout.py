@@ -9,9 +9,13 @@ from effgrad.vocabulary import Array, DType, DTypeLike, Function, Index, Shape, 
 # The classes of the parts of a basic index.
 BASIC = {int, slice, type(None), type(...)}
 # The bytes from which an array is large: memory traffic then costs more than the call.
-LARGE = 1 << 15
-# Python's numbers.
-NUMBERS = frozenset((float, int, complex, bool))
+LARGE_BYTES = 1 << 15
+# Python's numbers, and numbers in double precision; the kinds of dtypes of numbers.
+PYTHON_NUMBERS = frozenset((float, int, complex, bool))
+DOUBLES = frozenset((float, np.float64))
+NUMERIC_KINDS = frozenset("fciub")
+# The class of Python's numbers for each kind of dtype.
+PYTHONS = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
 
 # NumPy's functions that return views where they can; such a result has the memory order of its argument.
 VIEWING: frozenset[Function] = frozenset((
@@ -75,7 +79,7 @@ def duplicate(array: Array) -> Array:
 def shape_of(value: Value) -> Shape:
     """Return the shape of an array, a traced value or a number. It reads `shape`, as NumPy's function takes longer."""
     shape = getattr(value, "shape", None)
-    return shape if shape is not None else () if type(value) in NUMBERS else np.shape(value)
+    return shape if shape is not None else () if type(value) in PYTHON_NUMBERS else np.shape(value)
 
 
 def ndim_of(value: Value) -> int:
@@ -92,6 +96,11 @@ def dtype_of(value: Value) -> DType:
     """Return the dtype of an array, a traced value or a number."""
     dtype = getattr(value, "dtype", None)
     return np.result_type(value) if dtype is None else dtype
+
+
+def same_elements(one: Value, other: Value) -> bool:
+    """Return whether two arrays or numbers have the same shape and the same elements, where NaN equals NaN."""
+    return bool(np.array_equal(one, other, equal_nan=np.result_type(one).kind in "fc"))
 
 
 class _Interface:
@@ -112,3 +121,23 @@ def has_field(records: DType, start: int, wanted: DType) -> bool:
         return records.base == wanted and start % wanted.itemsize == 0
     fields = [records.fields[name][:2] for name in records.names or ()]
     return any(has_field(part, start - at, wanted) for part, at in fields if at <= start < at + part.itemsize)
+
+
+def extremes(dtype: DType) -> tuple[Value, Value]:
+    """Return Python numbers that bound the numbers of a dtype, and that leave it the dtype of a comparison's result."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min, np.iinfo(dtype).max
+    return (False, True) if dtype.kind == "b" else (-np.inf, np.inf)
+
+
+def as_item(value: Value, dtype: DType) -> Value:
+    """Return a value as one that is written to an array of a dtype, which it does not promote.
+
+    Python's integers raise NumPy's error if they do not fit an array of integers.
+    """
+    if isinstance(value, int):
+        least, largest = extremes(dtype)
+        return dtype.type(int(value)) if dtype.kind in "iu" and (value < least or value > largest) else value
+    if dtype_of(value) == dtype or dtype.kind not in "iub":
+        return value
+    return value.astype(dtype) if hasattr(value, "astype") else dtype.type(value)

@@ -10,7 +10,8 @@ from effgrad.arrays.foreign import asked_by_dask, foreign
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, depends
 from effgrad.errors import NoCounterpart, NotDifferentiable
-from effgrad.vocabulary import DType, DTypeLike, Function, Option, Params, Tree, Value
+from effgrad.nested import leaves
+from effgrad.vocabulary import DType, DTypeLike, Function, Option, Params, Value
 
 # Python's number classes by the kinds of NumPy's dtypes.
 _PYTHON = {"f": float, "c": complex, "i": int, "u": int, "b": bool}
@@ -44,7 +45,7 @@ class LibraryArray(TracedArray):
             self.owner.finish(token)
 
     def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
-        differentiated = _under_derivative((args, kwargs))
+        differentiated = any(map(depends, leaves((args, kwargs))))
         if function in self.owner.functions and not differentiated:
             return self.owner.evaluated(function, *args, **kwargs)
         if function not in FUNCTIONS and function not in CONSTANT:
@@ -130,12 +131,6 @@ for _name, _function in {
     setattr(LibraryArray, f"__{_name}__", _comparison(_function))
     if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(LibraryArray, f"__r{_name}__", _reflected(_function))
-
-
-def _under_derivative(tree: Tree) -> bool:
-    if type(tree) in (list, tuple):
-        return any(map(_under_derivative, tree))
-    return any(map(_under_derivative, tree.values())) if type(tree) is dict else depends(tree)
 
 
 _dtypes: dict[Value, Value] = {}

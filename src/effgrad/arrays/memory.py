@@ -31,7 +31,7 @@ Path = tuple[Callable[[Any], Any], ...]
 # The time of a write, its addresses, and what it overwrote: numbers, or each element's last write and its index there.
 Write = tuple[int, Any, Any]
 
-# A read from more than MANY writes settles them if the memory has at most ELEMENTS elements for each write.
+# A read from more than MANY writes merges them if the memory has at most ELEMENTS elements for each write.
 MANY = 3
 ELEMENTS = 4096
 
@@ -41,7 +41,7 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten",
-        "borrowed", "made", "settled", "history", "rewound", "raw", "log",
+        "borrowed", "made_at", "merged_at", "history", "rewound", "raw", "log",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
@@ -58,12 +58,12 @@ class Storage:
         self.unwritten: list[weakref.ref[Tracer]] | None = []
         # For each address, the time of the last write there.
         self.written: Any = None
-        # The times when the memory was made and last settled, and its state before that for parts that run again.
-        self.made = self.settled = next(clock)
+        # The times when the memory was made and its writes were last merged, and its state before that, for reruns.
+        self.made_at = self.merged_at = next(clock)
         self.history: Any = None
         # Whether the fields are those of an earlier time, shared with the state to restore: a write copies them first.
         self.rewound = False
-        # The writes since the memory was last settled, with what they overwrote.
+        # The writes since the last merge, with what they overwrote.
         self.log: list[Write] = []
         # Whether somebody else refers to the base: a write goes to a copy of it.
         self.borrowed = False
@@ -92,12 +92,12 @@ class Storage:
         if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, drop the references that died
             self.unwritten = [ref for ref in self.unwritten if ref() is not None]
 
-    def second_runs(self, parts: tuple[Part, ...]) -> list[Part]:
+    def reruns(self, parts: tuple[Part, ...]) -> list[Part]:
         """Return the parts that are reruns and began after the memory was made."""
-        return [part for part in parts if part.again is not None and part not in self.parts and self.made < part.begun]
+        return [p for p in parts if p.again is not None and p not in self.parts and self.made_at < p.begun]
 
     def state(self) -> dict[str, Value]:
-        names = ("base", "writes", "writer", "element", "written", "settled", "history", "rewound", "log")
+        names = ("base", "writes", "writer", "element", "written", "merged_at", "history", "rewound", "log")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, object]) -> None:
@@ -107,8 +107,8 @@ class Storage:
 
     def rewind(self, time: int) -> None:
         """Undo all writes after a time."""
-        while self.history is not None and self.settled > time:
-            self.base, self.writes, self.writer, self.element, self.log, self.settled, self.history = self.history
+        while self.history is not None and self.merged_at > time:
+            self.base, self.writes, self.writer, self.element, self.log, self.merged_at, self.history = self.history
         first = bisect.bisect(self.log, time, key=operator.itemgetter(0))
         undone, self.log = self.log[first:], self.log[:first]
         self.writer, self.element = copied(self.writer), copied(self.element)
@@ -173,12 +173,12 @@ class Storage:
         self.element[addresses] = np.arange(addresses.size).reshape(addresses.shape) if addresses.ndim else 0
         self.writer[addresses] = len(self.writes) - 1
 
-    def settle(self) -> Value:
+    def merge_writes(self) -> Value:
         """Return the value of the whole memory, which becomes the base; the list of writes is empty afterwards."""
         if self.writes:
-            if self.log or self.settled < Part.latest:
-                before = (self.base, self.writes, self.writer, self.element, self.log, self.settled, self.history)
-                self.settled, self.history = next(clock), before
+            if self.log or self.merged_at < Part.latest:
+                before = (self.base, self.writes, self.writer, self.element, self.log, self.merged_at, self.history)
+                self.merged_at, self.history = next(clock), before
             # The base may be a number broadcast over the memory, or be kept by `history`. So a write goes to a copy.
             self.base, self.borrowed = self.read(self.addresses), True
             self.writes, self.writer, self.element, self.log = [], None, None, []
@@ -202,8 +202,8 @@ class Storage:
         writers, elements = self.writer[addresses], self.element[addresses]
         if addresses.size == 0:
             return self._from_base(addresses)
-        if addresses is not self.addresses and self.settles(writers, parts):
-            self.settle()
+        if addresses is not self.addresses and self.should_merge(writers, parts):
+            self.merge_writes()
             return self._from_base(addresses)
         first = writers.item(0)
         if (writers == first).all():
@@ -223,10 +223,10 @@ class Storage:
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return operations.overwrite(start, *values, places=tuple(kept))
 
-    def settles(self, writers: Value, parts: object) -> bool:
-        """Whether a read settles all writes: if it reads many writes and the memory is not much larger than they are.
+    def should_merge(self, writers: Value, parts: object) -> bool:
+        """Whether a read merges all writes: if it reads many writes and the memory is not much larger than they are.
 
-        To read from one write costs some ten microseconds, as much as thousands of elements. Settling costs time for
+        To read from one write costs some ten microseconds, as much as thousands of elements. Merging costs time for
         each element but removes the writes, so the two balance, and filling an array and reading it takes linear time.
         """
         size, count = self.addresses.size, len(self.writes)
@@ -238,6 +238,8 @@ class Storage:
     def _from_base(self, addresses: Value) -> Value:
         if addresses is self.addresses:
             return self.base
+        if not self.addresses.shape:  # of one element, which a mask of one truth value reads into a vector
+            return np.broadcast_to(self.base, addresses.shape)
         return getitem(self.base, index=np.unravel_index(addresses, self.addresses.shape))
 
     def _cast(self, value: Value) -> Value:
@@ -367,7 +369,7 @@ class Handle:
             part.read.append(self)
         if passing or (addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size):
             return self.elements(addresses)
-        value = storage.settle()
+        value = storage.merge_writes()
         for step in self.path:
             value = step(value)
         return value

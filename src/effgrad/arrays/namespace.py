@@ -91,7 +91,7 @@ class Library(Evaluation, Places):
             else:
                 values.append(_arguments(self, a))
         if numbers:
-            values = self._settled(args, values)
+            values = self._to_precision(args, values)
         if params:
             params = {key: _arguments(self, value) for key, value in params.items()}
         result = self.result(counterpart(self, *values, **params))
@@ -103,7 +103,7 @@ class Library(Evaluation, Places):
                 result.shadow = NUMBERS
         return result
 
-    def _settled(self, args: Sequence[Value], values: list[Value]) -> list[Value]:
+    def _to_precision(self, args: Sequence[Value], values: list[Value]) -> list[Value]:
         """Return the arguments, with those marked NUMBERS cast to the precision of those that have one."""
         others = [a.dtype for a in args if _has_precision(a)]
         if not others:
@@ -139,7 +139,7 @@ class Library(Evaluation, Places):
         """Return an array in a form that Python converts to a number."""
         return tensor
 
-    def taken(self, tensor: Value) -> LibraryArray:
+    def wrap(self, tensor: Value) -> LibraryArray:
         """Wrap a user's array."""
         return LibraryArray(self, tensor, None if self.immutable else BORROWED)
 
@@ -147,7 +147,7 @@ class Library(Evaluation, Places):
         """Convert an array of the library to NumPy's, where that is explicitly asked for."""
         return np.from_dlpack(tensor, device="cpu")
 
-    def beside(self, direction: Value, value: Value) -> Value:
+    def as_direction(self, direction: Value, value: Value) -> Value:
         """Return a tangent or cotangent of `value` as an array of the library; a number adopts the dtype of `value`."""
         if isinstance(direction, Tracer):
             return direction
@@ -308,7 +308,7 @@ def wrap(value: Value) -> Value:
         if library is None:
             return value
         _libraries[key] = library
-    return library.taken(value)
+    return library.wrap(value)
 
 
 def _library(value: Value) -> Library | None:

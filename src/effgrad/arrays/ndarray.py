@@ -16,6 +16,7 @@ from effgrad.arrays.labelled import labelled, of_pandas, on_table
 from effgrad.arrays.layout import is_dense, order_of
 from effgrad.arrays.protocols import Protocols
 from effgrad.arrays.reach import in_order
+from effgrad.arrays.signatures import check_out
 from effgrad.arrays.value import (
     PLAIN_TYPES,
     UFUNCS,
@@ -96,13 +97,38 @@ def _binary(ufunc: np.ufunc) -> Value:
 
     def inplace(self: Tracer, other: Value) -> Value:
         result = UFUNCS[ufunc](self, other)
-        if self.ndim == 0 and self.addresses() is None and not isinstance(plain(self), np.ndarray):
-            return result  # a number is not changed in place
-        if result.shape != self.shape:
+        if result.shape != self.shape and not _is_a_number(self):
             shapes = f"{self.shape} and {np.shape(other)}"
             raise ValueError(f"in-place {ufunc.__name__} of shapes {shapes} changes the shape")
-        self.assign(result)
-        return self
+        return _assigned(self, result, ufunc, other)
+
+    return forward, backward, inplace
+
+
+def _is_a_number(value: Tracer) -> bool:
+    return value.ndim == 0 and value.addresses() is None and not isinstance(plain(value), np.ndarray)
+
+
+def _assigned(array: Tracer, result: Value, ufunc: np.ufunc, other: Value) -> Value:
+    """Return the array after its operator in place, or the result alone if it is a number, which is not changed."""
+    if _is_a_number(array):
+        return result
+    check_out(array, result, ufunc, (array, other), {})
+    array.assign(result)
+    return array
+
+
+def _of_bits(ufunc: np.ufunc, operate: Function) -> Value:
+    """Return the operator of a bitwise function, which has no derivative, its reflection, and its form in place."""
+
+    def forward(self: Tracer, other: Value) -> Value:
+        return ufunc(plain(self), plain(to_operand(other)))
+
+    def backward(self: Tracer, other: Value) -> Value:
+        return ufunc(plain(to_operand(other)), plain(self))
+
+    def inplace(self: Tracer, other: Value) -> Value:
+        return _assigned(self, operate(self, other), ufunc, other)
 
     return forward, backward, inplace
 
@@ -133,6 +159,14 @@ class ArrayMethods(Protocols):
     __truediv__, __rtruediv__, __itruediv__ = _binary(np.divide)
     __pow__, __rpow__, __ipow__ = _binary(np.power)
     __mod__, __rmod__, __imod__ = _binary(np.mod)
+    __and__, __rand__, __iand__ = _of_bits(np.bitwise_and, operator.and_)
+    __or__, __ror__, __ior__ = _of_bits(np.bitwise_or, operator.or_)
+    __xor__, __rxor__, __ixor__ = _of_bits(np.bitwise_xor, operator.xor)
+    __lshift__, __rlshift__, __ilshift__ = _of_bits(np.left_shift, operator.lshift)
+    __rshift__, __rrshift__, __irshift__ = _of_bits(np.right_shift, operator.rshift)
+
+    def __invert__(self) -> Value:
+        return np.invert(plain(self))
     __matmul__, __rmatmul__, __imatmul__ = _binary(np.matmul)
     __lt__, __le__, __gt__, __ge__ = map(_comparison, (operator.lt, operator.le, operator.gt, operator.ge))
     __ne__, __floordiv__ = map(_comparison, (operator.ne, operator.floordiv))
@@ -268,7 +302,7 @@ class ArrayMethods(Protocols):
         return np.ravel(self, order).copy()
 
     def item(self, *place: Value) -> Value:
-        outline(self).item(*plain_tree(place))  # NumPy's error for what is no place
+        np.asarray(outline(self)).item(*plain_tree(place))  # NumPy's error for what is no place
         if not place:
             place = ((0,) * self.ndim,)
         if len(place) == 1:

@@ -50,7 +50,7 @@ class Part:
         found = []
         for storage, places in [*self.touched.items()]:
             if storage.raw is None or storage.raw.owner() is not None:  # else the program has dropped the array
-                places = [storage.addresses] if storage.made > (self.again or self).begun else places
+                places = [storage.addresses] if storage.made_at > (self.again or self).begun else places
                 addresses = np.unique(np.concatenate([*map(np.ravel, places)]))
                 found.append(storage.read(addresses))
                 storage.write(addresses, found[-1])
@@ -73,7 +73,7 @@ PARTS: ContextVar[tuple[Part, ...]] = ContextVar("effgrad_parts", default=())
 
 def rewind(storage: Value, parts: tuple[Part, ...]) -> None:
     """In reruns, restore an older memory to its state in the first runs, until the innermost running rerun ends."""
-    again: list[Part] = storage.second_runs(parts)
+    again: list[Part] = storage.reruns(parts)
     if again:
         innermost = next(part for part in reversed(again) if part.running)
         if storage not in innermost.rewound:

@@ -12,7 +12,7 @@ import numpy as np
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.labelled import labelled, on_table
-from effgrad.arrays.layout import VIEWING, order_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING, order_of
 from effgrad.arrays.reach import by_position, in_order
 from effgrad.arrays.signatures import ask_numpy, check_out, known_options, raise_as_numpy, without_out
 from effgrad.arrays.value import (
@@ -49,7 +49,10 @@ from effgrad.vocabulary import DTypeLike, Function, Option, Params, Value
 OPERATORS = frozenset((
     np.add, np.subtract, np.multiply, np.divide, np.power, np.float_power, np.mod, np.negative, np.absolute,
 ))  # fmt: skip
-_PYTHONS_NUMBERS = frozenset((float, int, complex, bool))
+
+
+# Functions of integers and truth values, which have no derivative.
+BITWISE = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift}
 
 
 class Protocols(Tracer):
@@ -68,7 +71,7 @@ class Protocols(Tracer):
                     return on_table(ufunc, inputs)
                 known = known if len(known) == len(inputs) else [to_operand(x) for x in inputs]
                 return primitive(*(_as_numpys(known) if ufunc in OPERATORS else known))
-            if ufunc in CONSTANT:
+            if ufunc in CONSTANT or ufunc in BITWISE:
                 return ufunc(*[plain(x) for x in inputs])
         return _ufunc(ufunc, method, inputs, kwargs)
 
@@ -260,7 +263,7 @@ def no_rule(function: Function) -> NoRule:
 
 def _as_numpys(inputs: Sequence[Value]) -> Value:
     """Return Python's numbers as NumPy's, which give infinities and no errors on division by zero or overflow."""
-    if not all(type(example(x)) in _PYTHONS_NUMBERS for x in inputs):
+    if not all(type(example(x)) in PYTHON_NUMBERS for x in inputs):
         return inputs
     return [UFUNCS[np.positive](x) if isinstance(x, Tracer) else x for x in inputs]
 
@@ -277,6 +280,8 @@ def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params
         # A ufunc's reduction goes over the first axis by default, and np.sum over all.
         if method in ("reduce", "accumulate") and len(inputs) == 1:
             kwargs.setdefault("axis", 0)
+        if kwargs.get("dtype", float) is None:  # NumPy's default
+            del kwargs["dtype"]
         rule = REDUCTIONS[ufunc, method]
         # If only a keyword argument is traced, NumPy's function would not dispatch on it, so its rule is called.
         if not any(isinstance(x, Tracer) for x in inputs):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import LARGE
+from effgrad.arrays.layout import LARGE_BYTES
 from effgrad.arrays.library_array import BORROWED, LibraryArray
 from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.errors import Overwritten
@@ -20,7 +20,7 @@ from effgrad.vocabulary import Array, Value
 
 # The checksum adds rows of this many words. It is prime, so that swapping rows of a matrix changes the sums.
 _COLUMNS = 997
-KEPT = frozenset((np.ndarray, LibraryArray))
+ARRAYS = frozenset((np.ndarray, LibraryArray))
 
 
 class Protected:
@@ -38,7 +38,7 @@ class Protected:
         if marking:
             refuse_marked(array)
         if (
-            array.nbytes < LARGE
+            array.nbytes < LARGE_BYTES
             or not array.flags.c_contiguous
             or type(array) is not np.ndarray
             or array.dtype.hasobject

@@ -8,7 +8,7 @@ from typing import NoReturn
 import numpy as np
 
 from effgrad.arrays.layout import dtype_of, shape_of
-from effgrad.arrays.value import Tracer, example, is_foreign
+from effgrad.arrays.value import Tracer, example, is_foreign, plain
 from effgrad.errors import EffgradError
 from effgrad.nested import copy_arrays, leaves, map_leaves
 from effgrad.vocabulary import Function, Params, Value
@@ -37,8 +37,14 @@ def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None
     """Call NumPy's function with copies of the plain values, so that it raises its own error if it rejects the call."""
     values, options = (copy_arrays(map_leaves(example, part)) for part in (list(args), kwargs))
     if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in leaves((values, options))):
-        with np.errstate(all="ignore"):
-            function(*values, **options)
+        try:
+            with np.errstate(all="ignore"):
+                function(*values, **options)
+        except Exception:  # a staged program that catches the error does so for these values
+            for value in map(plain, leaves((list(args), kwargs))):
+                if isinstance(value, Tracer):
+                    value.decide()
+            raise
 
 
 # The classes of option values that NumPy accepts; for others it is called. Strings are not here: it may reject one.
@@ -63,8 +69,8 @@ def raise_as_numpy(error: Exception, function: Function, args: Sequence[Value], 
 
 
 def check_out(out: Value, result: Value, function: Function, args: Sequence[Value], kwargs: Params) -> None:
-    """Raise NumPy's error for an `out` whose shape does not fit the result of a call."""
-    if shape_of(out) != shape_of(result):
+    """Raise NumPy's error for an `out` whose shape or dtype does not fit the result of a call."""
+    if shape_of(out) != shape_of(result) or dtype_of(out) != dtype_of(result):
         ask_numpy(function, args, {**kwargs, "out": np.empty(shape_of(out), dtype_of(out))})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.indexing import as_index
-from effgrad.arrays.layout import BASIC, dtype_of, index_parts, shape_of
+from effgrad.arrays.layout import BASIC, PYTHONS, as_item, dtype_of, index_parts, shape_of
 from effgrad.arrays.memory import ComplexPart, Handle, Storage
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.parts import PARTS, Part, rewind
@@ -21,6 +21,7 @@ from effgrad.arrays.value import (
     any_traced,
     contiguous,
     depends,
+    evaluated,
     getitem,
     is_lazy,
     operations,
@@ -176,13 +177,13 @@ class Mutable(TracedArray):
 
     def plain(self) -> Value:
         """Return the plain value below the derivatives that the array holds values of."""
-        return plain(self.kept())
+        return plain(self.current_value())
 
-    def inside(self, form: bool = False) -> Value:
-        value = self.kept()
-        return value.inside(form) if isinstance(value, Tracer) else value
+    def value_below(self, form: bool = False) -> Value:
+        value = self.current_value()
+        return value.value_below(form) if isinstance(value, Tracer) else value
 
-    def kept(self) -> Value:
+    def current_value(self) -> Value:
         """Return the array's current value: plain, or a new tracer of the activation that owns it."""
         owner, primal, shadow = self.owner, self.primal, self.shadow
         return primal if owner is OUTERMOST else held(owner, primal, shadow)
@@ -224,12 +225,13 @@ def as_pythons(value: Value) -> Value:
     """Return a traced NumPy scalar as a traced Python number, which adopts the precision of the arrays it meets."""
     if not isinstance(value, Tracer):
         return value
+    inside = plain(value)
+    if inside is value and isinstance(value, np.number | np.bool_):  # of a staged program, which converts it too
+        return evaluated(PYTHONS[value.dtype.kind], value)
     if value.dtype.char in "efF":
         value = operations.astype(value, dtype=np.dtype(complex if value.dtype.kind == "c" else float))
-    if not isinstance(plain(value), np.floating | np.complexfloating):
-        return value
     primal = value.primal
-    if isinstance(primal, np.ndarray):  # the members of a batch
+    if not isinstance(inside, np.floating | np.complexfloating) or isinstance(primal, np.ndarray):  # or a batch
         return value
     return held(value.owner, as_pythons(primal) if isinstance(primal, Tracer) else primal.item(), value.shadow)
 
@@ -280,7 +282,7 @@ def memory(array: Tracer) -> Value:
     array.become_mutable()
     handle.located()
     storage = handle.storage
-    return storage.read(storage.addresses) if storage.second_runs(PARTS.get()) else storage.settle()
+    return storage.read(storage.addresses) if storage.reruns(PARTS.get()) else storage.merge_writes()
 
 
 def is_written(array: Value) -> bool:
@@ -331,8 +333,7 @@ def _write(array: Tracer, index: Index, value: Value) -> None:
     """Perform `array[index] = value` in memory that views may share."""
     if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
-    if type(value) in (list, tuple):
-        value = np.array(value)
+    value = np.array(value) if type(value) in (list, tuple) else as_item(value, array.dtype)
     handle = handle_of(array)
     index = plain_tree(index)
     if staging((index,)) is not None and (whole := _written(array, index, value)) is not None:
@@ -375,7 +376,8 @@ def _where(mask: Value, value: Value, array: Value) -> Value:
     inner = np.ndim(array) - mask.ndim
     if not mask.ndim or len(shape_of(value)) > inner:
         return None
-    return np.where(np.reshape(mask, (*mask.shape, *(1,) * inner)), value, array)
+    mask = np.reshape(mask, (*mask.shape, *(1,) * inner))
+    return np.where(mask, as_item(value, array.dtype), array)
 
 
 def _spread(value: Value, shape: Shape) -> Value:

@@ -131,13 +131,13 @@ class Tracer:
         """Return the value below all derivatives, which rules treat as plain. A staged or batched value is itself."""
         return self
 
-    def inside(self, form: bool = False) -> Value:
+    def value_below(self, form: bool = False) -> Value:
         """Return the value one level below, or an example of it. With `form` only its shape, dtype and layout count."""
         return self.primal
 
     def shown(self) -> Value:
         """Return the value that `str` and `format` show."""
-        return inside.shown() if isinstance(inside := self.inside(), Tracer) else inside
+        return inside.shown() if isinstance(inside := self.value_below(), Tracer) else inside
 
     def decide(self) -> None:
         """Take note that the program decides by the value, so that others may take another path."""
@@ -146,7 +146,7 @@ class Tracer:
         """Return the addresses of the elements in their storage if the array was written to, else None."""
         return None
 
-    def beside(self, array: Value, index: Index) -> Value:
+    def array_to_index(self, array: Value, index: Index) -> Value:
         """Return a plain array that is indexed by this value; staging and batching wrap it as a tracer of theirs."""
         return array
 
@@ -329,7 +329,7 @@ def known(tree: Tree) -> Value:
 def example(value: Value, form: bool = False) -> Value:
     """Return an example of the value below derivatives, batches and staging. With `form` only shape and dtype count."""
     while depends(value):
-        value = value.inside(form)
+        value = value.value_below(form)
     return plain(value)
 
 

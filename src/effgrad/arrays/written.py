@@ -9,7 +9,6 @@ A memory belongs to one run of a derivative (`Session`); other threads do not se
 
 import functools
 import weakref
-from collections.abc import Iterator
 from contextvars import Context, ContextVar
 from types import TracebackType
 from typing import Any
@@ -17,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
-from effgrad.arrays.layout import has_field, memory_at
+from effgrad.arrays.layout import DOUBLES, has_field, memory_at
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
 from effgrad.arrays.memory import ComplexPart, Handle, Storage, flat
 from effgrad.arrays.parts import PARTS, Part, clock
 from effgrad.arrays.record import preserve
+from effgrad.arrays.registries import Registry
 from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, plain, plain_tree
 from effgrad.errors import Detached
@@ -31,7 +31,6 @@ from effgrad.vocabulary import Array, DType, Index, Value
 # The class of the object between a result of `as_strided` and its array.
 HOLDER: Any = type(np.lib.stride_tricks.as_strided(np.zeros(1)).base)
 Place = tuple[Any, ComplexPart | None]
-NUMBERS = frozenset((float, np.float64))
 # The steps from complex memory to a view of its real or imaginary parts.
 REAL = ComplexPart(np.real, lambda z, part: part + 1j * np.imag(z))
 IMAGINARY = ComplexPart(np.imag, lambda z, part: np.real(z) + 1j * part)
@@ -236,7 +235,7 @@ class Memory:
         Handle(self.storage, path if half is None else (*path, half), at, version=-1, half=half).attach(result)
         return result
 
-    def is_beside(self, array: Array) -> bool:
+    def is_unmarkable_field(self, array: Array) -> bool:
         """Whether an array is a view of a field of records whose dtype cannot hold traced values."""
         if self.records.names is None or array.dtype.kind in "fcV":
             return False
@@ -248,7 +247,7 @@ class Memory:
         traced = isinstance(value, Tracer)
         if traced:
             marking.add(self.token)
-            self.storage.base = beside(self.storage.base, example(value, form=True))
+            self.storage.base = base_like(self.storage.base, example(value, form=True))
         self.marked[at] = traced
         self.flat[at] = self.mark if traced else value
 
@@ -268,7 +267,7 @@ class Memory:
         self.marked[at] = False
 
 
-def beside(base: Value, value: Value) -> Value:
+def base_like(base: Value, value: Value) -> Value:
     """Return the base of a memory after a write of `value`: converted to the library of the value, if it has one."""
     return value.owner.held(base) if type(value) is LibraryArray and type(base) is np.ndarray else base
 
@@ -302,7 +301,11 @@ def memory_of(array: Array) -> Memory | None:
     if memory is None:
         return None
     session = _session.get()
-    return memory if session is not None and session.owns(memory) and not memory.is_beside(array) else None
+    return memory if session is not None and session.owns(memory) and not memory.is_unmarkable_field(array) else None
+
+
+# How to read an object whose data are an array, such as a sparse matrix of SciPy's, by its class.
+READERS = Registry()
 
 
 def read(value: Value, within: tuple[object, ...] = ()) -> Value:
@@ -316,9 +319,9 @@ def read(value: Value, within: tuple[object, ...] = ()) -> Value:
         memory = memory_of(value)
         return value if memory is None else memory.value(value)
     if type(value) not in (list, tuple, dict):
-        return value
+        return READERS[type(value)](value) if type(value) in READERS else value
     items = value.values() if type(value) is dict else value
-    if not any(type(item) in (np.ndarray, list, tuple) for item in items):
+    if not any(type(item) in (np.ndarray, list, tuple) or type(item) in READERS for item in items):
         return value
     if any(value is outer for outer in within):
         return value
@@ -338,25 +341,18 @@ def item_of(memory: Memory, array: Array, key: Index) -> Value:
     return value.copy("K") if np.ndim(result) else value  # the program may write to it
 
 
-def each_item(array: Array) -> Iterator[Value]:
-    """Iterate over the items of a plain array, and read each only when it is reached."""
-    for place in range(len(array)):
-        memory = memory_of(array) if memories else None
-        yield array[place] if memory is None else item_of(memory, array, place)
-
-
 def whole_memory(value: Value) -> Value:
     """Return the value of the whole memory of a plain array that was written to; return other values unchanged."""
     known = memory_of(value) if type(value) is np.ndarray and memories else None
     if known is None:
         return value
     kept = known.storage
-    return kept.read(kept.addresses) if kept.second_runs(PARTS.get()) else kept.settle()
+    return kept.read(kept.addresses) if kept.reruns(PARTS.get()) else kept.merge_writes()
 
 
 def write_number(memory: Memory, array: Array, key: Index, value: Value) -> bool:
     """Write a real number to one element of an array with a memory. Return False if the write is of another form."""
-    if type(plain(value)) not in NUMBERS or type(value) is Mutable or not array.flags.writeable:
+    if type(plain(value)) not in DOUBLES or type(value) is Mutable or not array.flags.writeable:
         return False
     at, half = memory.place(array)
     address = at[key]

@@ -12,7 +12,7 @@ makes the walk skip the next handler of its effect. Sigal 2024, sections 3.1 and
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -45,11 +45,10 @@ class Frame:
         activation: Activation,
         names: tuple[Object, ...],
         below: "Frame | None",
-        boundary: Boundary | None = None,
         masked: Object = None,
     ) -> None:
-        self.activation, self.names, self.below = activation, names, below
-        self.boundary, self.masked = boundary, masked
+        self.activation, self.names, self.below, self.masked = activation, names, below, masked
+        self.boundary: Boundary | None = None
         self.height: int = 1 if below is None else below.height + 1
         self.found: dict[Any, Frame | None] = {}
         self.record: Any = None if below is None else below.record  # see `effgrad.effects.collector`
@@ -162,6 +161,14 @@ def forget(top: Frame | None, frame: Frame) -> None:
     while top is not None:
         top.found.clear()
         top = None if top is frame else top.below
+
+
+def activations(frame: Frame | None) -> Iterator[Activation]:
+    """Yield the activations from a frame downwards, the innermost first."""
+    while frame is not None:
+        if frame.activation is not None:
+            yield frame.activation
+        frame = frame.below
 
 
 def handled(effect: object) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVarTuple
 
 from effgrad.effects.clauses import Abort, end, unwind
 from effgrad.effects.collector import recording
-from effgrad.effects.effect import Frame, Request, forget, frames
+from effgrad.effects.effect import Frame, Request, activations, forget, frames
 from effgrad.vocabulary import Activation, Object
 
 Effects = TypeVarTuple("Effects")
@@ -259,12 +259,9 @@ def observed(observer: Callable[[object], None]) -> Iterator[None]:
 @contextmanager
 def revived(context: Context) -> Iterator[None]:
     """Let the ended activations of a captured context handle operations again inside the block."""
-    frame, ended = context.get(frames), []
-    while frame is not None:
-        if frame.activation is not None and not frame.activation.alive:
-            ended.append(frame.activation)
-            frame.activation.alive = True
-        frame = frame.below
+    ended = [activation for activation in activations(context.get(frames)) if not activation.alive]
+    for activation in ended:
+        activation.alive = True
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from effgrad.vocabulary import Value
 
 # The reverse modes that `grad` chooses from, by the names of the readable modes.
 REVERSE: dict[str, Value] = {
-    **modes.REVERSE,
+    **modes.READABLE,
     "taped": FastTaped,
     "higher_order": FastHigherOrder,
     "higher_order_checkpointed": FastHigherOrderCheckpointed,

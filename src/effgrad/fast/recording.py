@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from effgrad.arrays.layout import LARGE
-from effgrad.arrays.record import KEPT, Protected
+from effgrad.arrays.layout import DOUBLES, LARGE_BYTES
+from effgrad.arrays.record import ARRAYS, Protected
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, constant, staging
 from effgrad.effects import Handler
@@ -25,7 +25,7 @@ from effgrad.modes.rerun import leaked
 from effgrad.modes.taped import Taped
 from effgrad.modes.walk import Rerun
 from effgrad.primitives import cotangents
-from effgrad.primitives.cotangents import NUMBERS, typed
+from effgrad.primitives.cotangents import typed
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Cotangent, Entry, Option, Params, Value
 
@@ -76,7 +76,7 @@ class FastTaped(Taped):
                 primal = self.kept(arg)
                 names.append(None)
             if type(primal) is np.ndarray:
-                large |= primal.nbytes >= LARGE
+                large |= primal.nbytes >= LARGE_BYTES
             elif isinstance(primal, Tracer):
                 simple = simple and below in (None, primal.owner)
                 below = primal.owner
@@ -88,7 +88,7 @@ class FastTaped(Taped):
             known = simple and below.alive
             result = below.apply(primitive, *primals) if known else primitive(*primals, **params)
         name = len(self.entries)
-        if large or (type(result) is np.ndarray and result.nbytes >= LARGE):
+        if large or (type(result) is np.ndarray and result.nbytes >= LARGE_BYTES):
             self.entries.append(drop_unread(primitive, params, result, primals, names))
         else:
             self.entries.append([primitive, params, result, primals, names])
@@ -99,7 +99,7 @@ class FastTaped(Taped):
     def kept(self, arg: Value) -> Value:
         """Return a constant with its present elements, which later writes of the program must not change."""
         kind = type(arg)
-        return arg if kind is float else self.protected.keep(arg) if kind in KEPT else constant(arg)
+        return arg if kind is float else self.protected.keep(arg) if kind in ARRAYS else constant(arg)
 
     def pull(self, seeds: list[tuple[int, object]], shadows: list[int]) -> list[Cotangent]:
         self.protected.verify()
@@ -141,7 +141,7 @@ def _pull_entry(collected: Value, entry: Entry, cotangent: Cotangent) -> None:
     kind = type(cotangent)
     pulls = (  # `primitive.pulls_of(cotangent)` written out, which saves a call for every operation
         primitive.array_pulls if kind is np.ndarray
-        else primitive.number_pulls if kind in NUMBERS
+        else primitive.number_pulls if kind in DOUBLES
         else primitive.pulls
     )  # fmt: skip
     if not pulls:
@@ -169,7 +169,7 @@ def drop_unread(
 
     The memory of such an array is free for later arrays as soon as the program drops it.
     """
-    kept = primitive.kept(tuple([name is not None for name in names]))
+    kept = primitive.read_by_pulls(tuple([name is not None for name in names]))
     result, *primals = [
         value if keep or type(value) is not np.ndarray else shape_only(value)
         for value, keep in zip((result, *primals), kept, strict=True)
@@ -206,8 +206,8 @@ write_operators(
     arrays=(
         "z.shadow = len(tape := owner.entries); tape.append("
         "drop_unread(primitive, {params}, r, {primals}, {shadows}) "
-        "if type({largest}) is np.ndarray and {largest}.nbytes >= LARGE "
+        "if type({largest}) is np.ndarray and {largest}.nbytes >= LARGE_BYTES "
         "else [primitive, {params}, r, {primals}, {shadows}])"
     ),
-    names={"LARGE": LARGE, "drop_unread": drop_unread},
+    names={"LARGE_BYTES": LARGE_BYTES, "drop_unread": drop_unread},
 )

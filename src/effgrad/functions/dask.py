@@ -53,12 +53,12 @@ class DaskLibrary(Library):
         self.special = scipy.special  # Dask applies SciPy's ufuncs to each chunk
         self.immutable = True
 
-    def taken(self, tensor: Array) -> LibraryArray:
+    def wrap(self, tensor: Array) -> LibraryArray:
         if any(n != n for n in tensor.shape):
             raise NoCounterpart(
                 "an array of Dask has chunks of unknown lengths: call x.compute_chunk_sizes() before the derivative"
             )
-        return super().taken(tensor.copy())  # keeps this graph when `x[i] = v` gives `tensor` another
+        return super().wrap(tensor.copy())  # keeps this graph when `x[i] = v` gives `tensor` another
 
     def shape(self, tensor: Array) -> Shape:
         return tuple(map(Length, tensor.shape, tensor.chunks))

@@ -129,7 +129,7 @@ def _numeric(original: Function, same: Value) -> Function:
         numbers = list(map(_one_number, args))
         if all(_is_whole(p) for a, p in zip(args, plains, strict=True) if isinstance(a, Tracer)):
             return original(*numbers)
-        return (same if any(isinstance(p, Tracer) for p in plains) else row)(*numbers)
+        return as_pythons(same(*numbers)) if any(isinstance(p, Tracer) for p in plains) else row(*numbers)
 
     return rule
 
@@ -142,7 +142,7 @@ def _with_values(original: Callable[..., object], primitive: Primitive) -> Value
         arrays = any(isinstance(a, np.ndarray) and a.ndim for a in args)
         return of_arrays(*args) if arrays else original(*args)
 
-    variant.function, variant.kept_of = function, {}
+    variant.function, variant.known_reads = function, {}
     return variant
 
 

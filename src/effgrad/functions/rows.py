@@ -28,10 +28,6 @@ class Row(NamedTuple):
     status: str
     reason: str = ""
 
-    @property
-    def namespace(self) -> str:
-        return self.name.rpartition(".")[0]
-
 
 def rows(namespace: str) -> list[Row]:
     """The rows of a namespace, in the order of the names.

@@ -17,7 +17,7 @@ from effgrad.modes.taylor import Taylor
 from effgrad.vocabulary import Value
 
 # The reverse modes, by the names of their modules.
-REVERSE: dict[str, Value] = {
+READABLE: dict[str, Value] = {
     "taped": Taped,
     "reverse": Reverse,
     "continuation": Continuation,
@@ -28,7 +28,7 @@ REVERSE: dict[str, Value] = {
 }
 
 __all__ = [
-    "REVERSE", "Batch", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward",
+    "READABLE", "Batch", "Checkpointed", "Continuation", "Delta", "EdgePushing", "Evaluate", "Forward",
     "HigherOrder",
     "HigherOrderCheckpointed", "Reverse", "SecondOrder", "Taped", "Taylor",
 ]  # fmt: skip

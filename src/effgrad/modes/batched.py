@@ -7,12 +7,13 @@ Python asks of the value, in `if` or `range`, has an answer only if the answer i
 
 from collections.abc import Sequence
 
-from effgrad.arrays.batched_value import Batched, leaves_of
+from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.errors import NotBatched
 from effgrad.modes.mode import Mode
+from effgrad.nested import leaves, map_leaves
 from effgrad.primitives import batching
 from effgrad.primitives.batching import Arguments
 from effgrad.primitives.primitive import Primitive
@@ -25,11 +26,7 @@ def _is_integer(part: Value) -> bool:
 
 def _member(batch: "Batch", tree: Value, place: int) -> Value:
     """Return nested arguments with the values of one member."""
-    if type(tree) in (tuple, list):
-        return type(tree)([_member(batch, item, place) for item in tree])
-    if type(tree) is dict:
-        return {name: _member(batch, item, place) for name, item in tree.items()}
-    return tree.primal[place] if batch.owns(tree) else tree
+    return map_leaves(lambda leaf: leaf.primal[place] if batch.owns(leaf) else leaf, tree)
 
 
 class Batch(Mode):
@@ -58,7 +55,7 @@ class Batch(Mode):
 
     def apply(self, primitive: Primitive, *args: Value, **params: Value) -> Value:
         batch = self.arguments(args)
-        if any(map(self.owns, leaves_of(tuple(params.values())))):
+        if any(map(self.owns, leaves(params))):
             return self.variable(self._at_places(primitive, batch, params))
         return self.variable(batching.apply(primitive, batch, params))
 

@@ -25,7 +25,7 @@ from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.forward import Forward
 from effgrad.modes.mode import Mode, Operation
 from effgrad.primitives import cotangents
-from effgrad.primitives.blocks import LocalBlocks, halved, is_number, is_undefined, plus, pushed, transpose_block
+from effgrad.primitives.blocks import LocalBlocks, halved, is_scalar, is_undefined, plus, pushed, transpose_block
 from effgrad.primitives.complexes import is_complex
 from effgrad.vocabulary import Shadow, Value
 
@@ -91,7 +91,7 @@ class EdgePushing(Mode, Handler[Smooth, Checkpoint]):
             # The derivative of a complex value has two directions, and a block has room for one.
             raise NotDifferentiable("edge pushing takes programs of real numbers: leave out mode= and sparse=")
         block = self.pull(output)[1].get(variable, {}).get(variable)
-        return block if block is None or not is_number(block) else np.reshape(block, (1, 1))
+        return block if block is None or not is_scalar(block) else np.reshape(block, (1, 1))
 
     def push_edges(self, pairs: Value, name: int, local: LocalBlocks) -> None:
         """Replace the pairs with `name` by pairs with the arguments of its operation."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import same_elements
 from effgrad.arrays.parts import PARTS, Part
 from effgrad.arrays.traced import memory
 from effgrad.arrays.value import Tracer, constant, example, owned_by, plain
@@ -66,13 +67,13 @@ class CheckpointRun:
 
     def again(self) -> list[Value]:
         """Rerun the thunk, check that its results are the same, and return the parts of them."""
-        told = handled(Recompute)
-        if told:
+        has_handler = handled(Recompute)
+        if has_handler:
             Recompute.begin()
         try:
             _, values, parts = run_confined(self._run_again)  # the reverse pass has left the derivative's context
         finally:
-            if told:
+            if has_handler:
                 Recompute.end()
         if len(values) != len(self.values) or not all(map(_same, values, self.values)):
             raise Irreproducible(
@@ -103,9 +104,8 @@ def _values_of(activation: object, value: Value) -> Iterator[Value]:
 
 def _same(value: Value, before: Value) -> bool:
     value, before = example(value), example(before)
-    if not isinstance(value, float | complex | int | np.generic | np.ndarray):
-        return indistinguishable(value, before)
-    return bool(np.array_equal(value, before, equal_nan=np.result_type(value).kind in "fc"))
+    number = isinstance(value, float | complex | int | np.generic | np.ndarray)
+    return same_elements(value, before) if number else indistinguishable(value, before)
 
 
 def indistinguishable(value: Value, before: object) -> bool:

@@ -175,7 +175,7 @@ def _scattered(values: Value, rows: Value, columns: Value, shape: tuple[int, int
 # Functions of blocks, which are numbers, sparse matrices, or (under another derivative) dense traced matrices.
 
 
-def is_number(block: Value) -> bool:
+def is_scalar(block: Value) -> bool:
     return ndim_of(block) == 0 if isinstance(block, Tracer) else not scipy.sparse.issparse(block)
 
 
@@ -187,7 +187,7 @@ def is_undefined(block: Value) -> bool:
 
 
 def transpose_block(block: Value) -> Value:
-    return block.T.tocsr() if scipy.sparse.issparse(block) else block if is_number(block) else np.transpose(block)
+    return block.T.tocsr() if scipy.sparse.issparse(block) else block if is_scalar(block) else np.transpose(block)
 
 
 def halved(block: Value) -> Value:
@@ -215,7 +215,7 @@ def pushed(jacobian: Value, block: Value) -> Tangent:
 
 
 def _times(a: Value, b: Value) -> Value:
-    if is_number(a) or is_number(b):
+    if is_scalar(a) or is_scalar(b):
         return a * b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) * _dense(b)
     product = a @ b if not isinstance(a, Tracer) and not isinstance(b, Tracer) else _dense(a) @ _dense(b)
     return product if product.shape != (1, 1) else _dense(product)[0, 0]

@@ -47,7 +47,7 @@ def _bits() -> Iterator[Primitive]:
 
 CONSTANTS = {primitive.function: primitive for primitive in (
     *_relations(),
-    constant(float, text="float({0})", code=machine_code.SAME),
+    *(constant(kind, text=f"{kind.__name__}({{0}})", code=machine_code.SAME) for kind in (float, int, bool, complex)),
     *(constant(f, text=text, code=machine_code.FLOOR_DIVIDE, counterpart=any_type("floor_divide"))
       for f, text in ((np.floor_divide, None), (operator.floordiv, "({0} // {1})"))),
     *(constant(getattr(np, name), code=intrinsic(name), counterpart=any_type(name))

@@ -12,10 +12,10 @@ from sys import getrefcount
 
 import numpy
 
-from effgrad.arrays.layout import BASIC, LARGE, index_parts
+from effgrad.arrays.layout import BASIC, DOUBLES, LARGE_BYTES, index_parts
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
-from effgrad.vocabulary import Axis, Cotangent, Index, Option, Shape, Tangent, Value
+from effgrad.vocabulary import Axis, Cotangent, Index, Option, Shape, Value
 
 
 class Masked:
@@ -111,8 +111,10 @@ class Scattered:
 
     def known(self) -> Value:
         mask: Value = _zeros(self.shape, bool)
-        for index, _ in self.pieces:
-            if staging((index,)) is None and not isinstance(mask, Tracer):
+        for index, piece in self.pieces:
+            if type(piece) is Masked and type(piece.mask) is type(mask) is np.ndarray and staging((index,)) is None:
+                np.logical_or.at(mask, index, piece.mask)
+            elif staging((index,)) is None and not isinstance(mask, Tracer):
                 mask[index] = True
             else:  # the index itself depends on the program's inputs
                 mask = operations.setitem(mask, True, index=index)
@@ -135,7 +137,7 @@ def typed(part: Cotangent, value: Value) -> Cotangent:
     kind, of = type(part), type(value)
     if kind is of is np.ndarray and part.dtype is value.dtype:
         return part
-    if part is None or (kind in NUMBERS and of in NUMBERS):
+    if part is None or (kind in DOUBLES and of in DOUBLES):
         return part
     if kind in FORMS:
         return _typed_form(part, value)
@@ -200,15 +202,15 @@ def _is_plain_masked(g: Cotangent, shape: Shape) -> bool:
 
 
 FORMS = frozenset((Masked, Block, Scattered))
-# The classes of double-precision numbers, and their dtype.
-NUMBERS, _DOUBLE = frozenset((float, np.float64)), np.dtype(float)
-PLAIN = NUMBERS | {np.ndarray}
+# The dtype of double precision, and the classes of plain cotangents.
+_DOUBLE = np.dtype(float)
+PLAIN = DOUBLES | {np.ndarray}
 
 
 def accumulate(cells: list[Cotangent], name: int, part: Cotangent) -> None:
     """Add a contribution to a cell that has one; do it in place if nothing else refers to the array."""
     before = cells[name]
-    if type(before) is type(part) is np.ndarray and before.nbytes < LARGE:
+    if type(before) is type(part) is np.ndarray and before.nbytes < LARGE_BYTES:
         cells[name] = before + part
         return
     del before  # `own_array` counts the references to the array
@@ -230,7 +232,7 @@ def accumulate(cells: list[Cotangent], name: int, part: Cotangent) -> None:
 def own_array(cells: list[Cotangent], name: int) -> bool:
     """Return whether the list entry is a large array that owns its memory and to which nothing else refers."""
     array = cells[name]
-    large = type(array) is np.ndarray and array.nbytes >= LARGE
+    large = type(array) is np.ndarray and array.nbytes >= LARGE_BYTES
     return large and getrefcount(array) == ALONE and array.base is None and array.flags.writeable
 
 
@@ -314,6 +316,10 @@ def transposed(transpose: Value, moves: bool, g: Cotangent, *args: Value, **para
     if type(g) not in FORMS:
         return transpose(g, *args, **params)
     value = transpose(dense(g), *args, **params)
+    if type(value) in (Block, Scattered) and moves and type(g) is Masked:
+        pieces = value.pieces if type(value) is Scattered else [(value.index, value.value)]
+        kept = [(index, piece) for index, piece in ((i, masked(p, g.mask)) for i, p in pieces) if piece is not None]
+        return Scattered(value.shape, kept) if kept else None
     if not moves or type(value) in FORMS:
         return value
     mask = g.mask if type(g) is Masked else g.known()
@@ -389,11 +395,3 @@ def spread(g: Cotangent, shape: Shape) -> Value:
     return np.ndarray(
         shape, g.dtype, g, 0, (*lead, *[0 if n == 1 else step for n, step in zip(g.shape, g.strides, strict=True)])
     )
-
-
-def broadcast_like(t: Tangent, result: Value) -> Value:
-    """Return a tangent broadcast to the shape of the result that it belongs to."""
-    if type(t) is float or t is None:
-        return t if t is None or not getattr(result, "shape", ()) else spread(t, result.shape)
-    shape = getattr(result, "shape", ())
-    return t if getattr(t, "shape", ()) == shape else spread(t, shape)

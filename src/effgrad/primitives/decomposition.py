@@ -30,13 +30,13 @@ from effgrad.primitives.batching import stacked
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.cotangents import dense
 from effgrad.primitives.factors import QRResult as QRResult
-from effgrad.primitives.factors import adjoint, hermitian, into_triangle
+from effgrad.primitives.factors import adjoint, hermitian_of_triangle, into_triangle
 from effgrad.primitives.factors import cholesky as cholesky
 from effgrad.primitives.factors import qr_packed as qr_packed
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import inv, mT, solve
-from effgrad.primitives.quotients import asked, diagonal, of_phases, over_differences, phases
+from effgrad.primitives.quotients import diagonal, nonzero_mask, of_phases, over_differences, phases
 from effgrad.vocabulary import Cotangent, Tangent, Value
 
 # Hermitian matrices; the primitive packs the row of eigenvalues on top of the matrix of eigenvectors.
@@ -58,7 +58,7 @@ def _eigh_value(a: Value, lower: bool) -> Value:
 
 def _eigh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
-    inner = np.matmul(np.matmul(adjoint(v), hermitian(t, lower)), v)
+    inner = np.matmul(np.matmul(adjoint(v), hermitian_of_triangle(t, lower)), v)
     turned = np.matmul(v, over_differences(inner, w))
     turned = turned - v * phases(turned, v, _kept_real(lower))
     return np.concatenate([np.real(diagonal(inner))[..., None, :], turned], axis=-2)
@@ -79,7 +79,7 @@ def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
 
 def _of_packed(g: Cotangent) -> tuple[Value, Value, Value]:
     """Return the cotangents of eigenvalues and eigenvectors, and the mask of the latter without structural zeros."""
-    known, g = asked(g), dense(g)
+    known, g = nonzero_mask(g), dense(g)
     return g[..., 0, :], g[..., 1:, :], known if known is True else known[..., 1:, :]
 
 
@@ -91,7 +91,7 @@ EighResult, EigResult = [cast(Any, type(getattr(np.linalg, f)(np.eye(1)))) for f
 
 def _eigvalsh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
     v = _eigh(a, _triangle(lower))[1]
-    return np.real(np.sum(conj(v) * np.matmul(hermitian(t, lower), v), axis=-2))
+    return np.real(np.sum(conj(v) * np.matmul(hermitian_of_triangle(t, lower), v), axis=-2))
 
 
 def _eigvalsh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
@@ -211,7 +211,7 @@ def _eigvals_order(a: Value, w: Value) -> Value:
 
 
 def _series_of_triangle(a: laurent.Laurent, lower: bool) -> Value:
-    return eigenseries.packed(laurent.linear(lambda c: hermitian(c, lower), a)) or laurent.unknown(a)
+    return eigenseries.packed(laurent.linear(lambda c: hermitian_of_triangle(c, lower), a)) or laurent.unknown(a)
 
 
 eigh_packed.series = _series_of_triangle

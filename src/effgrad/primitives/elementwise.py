@@ -11,6 +11,7 @@ import scipy.special as sp
 from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.counterparts import any_type, floating
 from effgrad.arrays.laurent import Laurent
+from effgrad.arrays.layout import dtype_of, extremes
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, plain, to_operand
 from effgrad.primitives import kinks, machine_code
@@ -19,7 +20,7 @@ from effgrad.primitives.machine_code import intrinsic, library, scaling
 from effgrad.primitives.primitive import elementwise
 from effgrad.vocabulary import Option, Value
 
-NUMBERS = frozenset((int, float))
+_REALS = frozenset((int, float))
 MOST_EXPONENTS = 50  # a power with more distinct exponents has no series
 
 
@@ -35,7 +36,7 @@ def _minus_over(y: Value, b: Value) -> Value:
     return -(y * _one_over(b)) if differentiated(y) or differentiated(b) else -y / b
 
 
-def _power_base(y: Value, a: Value, n: Value) -> Value:
+def power_base_partial(y: Value, a: Value, n: Value) -> Value:
     # With exponent 0 the function is constant in a, also at a = 0, where a**(n-1) is infinite. If the exponent is
     # differentiated too, the partial varies with it, and only a = 0 is excepted.
     flat = (plain(n) == 0) & (plain(a) == 0) if differentiated(n) else plain(n) == 0
@@ -43,13 +44,13 @@ def _power_base(y: Value, a: Value, n: Value) -> Value:
         try:
             if 0 < plain(n).real < 1:
                 return _unless_infinite(n * a ** (n - 1))
-            return 0.0 if flat else n * (a if type(n) in NUMBERS and n == 2 else a ** (n - 1))
+            return 0.0 if flat else n * (a if type(n) in _REALS and n == 2 else a ** (n - 1))
         except (ZeroDivisionError, OverflowError):  # raised by Python's floats, where NumPy gives infinity
             return n * np.reciprocal(a ** (1 - n))
     return n * a ** np.where(flat, 1.0, n - 1)
 
 
-def _power_exponent(y: Value, a: Value, n: Value) -> Value:
+def power_exponent_partial(y: Value, a: Value, n: Value) -> Value:
     # 0**n is 0 for every n > 0, so it is flat in n. A negative base has no derivative in n, which gives NaN for this
     # argument alone.
     zero = plain(a) == 0
@@ -88,7 +89,7 @@ def _extreme(name: str, left: float, own: Value, other: Value, larger: bool) -> 
 _sum = np.add.reduce
 
 
-def _sign(x: Value) -> Value:
+def slope_of_absolute(x: Value) -> Value:
     value = plain(x)
     if differentiated(x) and nested(x, value == 0):
         return 2.0 * step(x, 0.5) - 1.0
@@ -160,14 +161,14 @@ divide = elementwise(
     code=machine_code.DIVIDE, counterpart=counterparts.operator(operator.truediv, floating=True),
 )  # fmt: skip
 power = elementwise(
-    operator.pow, _power_base, _power_exponent, name="power", series=_power_series,
+    operator.pow, power_base_partial, power_exponent_partial, name="power", series=_power_series,
     text="({0} ** {1})", neutral=(None, 1), code=library("pow", 2), counterpart=counterparts.operator(operator.pow),
 )  # fmt: skip
 negative = elementwise(
     operator.neg, -1, name="negative", text="(-{0})", code=machine_code.NEGATIVE, counterpart=any_type("negative")
 )
 absolute = elementwise(
-    operator.abs, lambda y, x: _sign(x), name="absolute", series=_size_series, text="abs({0})",
+    operator.abs, lambda y, x: slope_of_absolute(x), name="absolute", series=_size_series, text="abs({0})",
     code=intrinsic("fabs"), counterpart=any_type("abs"),
 )  # fmt: skip
 
@@ -350,7 +351,8 @@ UNARY = {primitive.function: primitive for primitive in (
         code=library("atanh"), counterpart=floating("atanh")),
     *(elementwise(f, np.pi / 180, code=scaling(np.pi / 180)) for f in (np.deg2rad, np.radians)),
     *(elementwise(f, 180 / np.pi, code=scaling(180 / np.pi)) for f in (np.rad2deg, np.degrees)),
-    *(elementwise(f, lambda y, x: _sign(x), series=_size_series, code=intrinsic("fabs"), counterpart=any_type("abs"))
+    *(elementwise(f, lambda y, x: slope_of_absolute(x), series=_size_series, code=intrinsic("fabs"),
+                  counterpart=any_type("abs"))
       for f in (np.fabs, np.absolute)),
 )}  # fmt: skip
 BINARY = {primitive.function: primitive for primitive in (
@@ -389,8 +391,9 @@ def _clip(
     if (a_min is np._NoValue) != (a_max is np._NoValue):
         raise TypeError("numpy.clip was given one of two bounds by its place: give both, or one as min= or max=")
     low, high = (min, max) if a_min is np._NoValue else (a_min, a_max)
-    bounds = -np.inf if low is None else to_operand(low), np.inf if high is None else to_operand(high)
-    return clip(to_operand(a), *bounds)
+    a = to_operand(a)
+    least, largest = extremes(dtype_of(a))
+    return clip(a, least if low is None else to_operand(low), largest if high is None else to_operand(high))
 
 
 FUNCTIONS.enter({np.clip: _clip, np.sinc: lambda x: sinc(x)})

@@ -44,7 +44,7 @@ def imaginary_diagonal(x: Value) -> Value:
 # Hermitian matrices given by one triangle.
 
 
-def hermitian(a: Value, lower: bool) -> Value:
+def hermitian_of_triangle(a: Value, lower: bool) -> Value:
     """Return the Hermitian matrix that has one triangle of `a`."""
     half = np.tril(a, -1) if lower else np.triu(a, 1)
     return half + adjoint(half) + np.real(diagonal_matrix(a))
@@ -65,7 +65,7 @@ def _phi(x: Value) -> Value:
 
 
 def _cholesky_jvp(t: Tangent, y: Value, a: Value, upper: bool) -> Value:
-    factor, t = (adjoint(y) if upper else y), hermitian(t, not upper)
+    factor, t = (adjoint(y) if upper else y), hermitian_of_triangle(t, not upper)
     inner = adjoint(solved(factor, adjoint(solved(factor, t, True)), True))
     change = np.matmul(factor, _phi(inner))
     return adjoint(change) if upper else change

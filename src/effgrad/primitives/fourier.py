@@ -13,7 +13,7 @@ from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.value import composed
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.given import all_as_computed
-from effgrad.primitives.move import _moved
+from effgrad.primitives.move import rearranging
 from effgrad.primitives.primitive import linear
 from effgrad.vocabulary import Function, Option, Value
 
@@ -27,7 +27,7 @@ ifft: Any = linear(
 )  # fmt: skip
 
 
-def _resized(a: Value, n: int | None, axis: int) -> Value:
+def with_length(a: Value, n: int | None, axis: int) -> Value:
     """Return an array cut or padded with zeros to length `n` along an axis."""
     length = shape_of(a)[axis]
     if n is None or n == length:
@@ -41,11 +41,11 @@ def _resized(a: Value, n: int | None, axis: int) -> Value:
 
 
 def _fft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
-    return fft(_resized(a, n, axis), axis=axis, norm=norm)
+    return fft(with_length(a, n, axis), axis=axis, norm=norm)
 
 
 def _ifft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
-    return ifft(_resized(a, n, axis), axis=axis, norm=norm)
+    return ifft(with_length(a, n, axis), axis=axis, norm=norm)
 
 
 def _rfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
@@ -58,7 +58,7 @@ def _rfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, o
 def _irfft(a: Value, n: int | None = None, axis: int = -1, norm: Option = None, out: Option = None) -> Value:
     """Return the inverse transform of a Hermitian spectrum given by its first half; its other half is the conjugate."""
     n = 2 * (shape_of(a)[axis] - 1) if n is None else n
-    half = np.moveaxis(_resized(a, n // 2 + 1, axis), axis, -1)
+    half = np.moveaxis(with_length(a, n // 2 + 1, axis), axis, -1)
     # The first bin, and for an even length the last, are real in a Hermitian spectrum, so imaginary parts are ignored.
     first, last = np.real(half[..., :1]), n // 2 if n % 2 == 0 else n // 2 + 1
     middle = half[..., 1:last]
@@ -121,4 +121,4 @@ composed(all_as_computed({
     np.fft.fft2: _several(_fft, (-2, -1)), np.fft.ifft2: _several(_ifft, (-2, -1)), np.fft.rfftn: _rfftn,
     np.fft.irfftn: _irfftn, np.fft.rfft2: _last_two(_rfftn), np.fft.irfft2: _last_two(_irfftn),
 }))  # fmt: skip
-composed({np.fft.fftshift: _moved(np.fft.fftshift), np.fft.ifftshift: _moved(np.fft.ifftshift)})
+composed({np.fft.fftshift: rearranging(np.fft.fftshift), np.fft.ifftshift: rearranging(np.fft.ifftshift)})

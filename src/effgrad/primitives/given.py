@@ -36,7 +36,7 @@ def as_computed(original: Function, definition: Function) -> Function:
         values, options = plain_tree(args), plain_tree(kwargs)
         if _overwrites(original, args, kwargs):
             values, options = copy_arrays(values), copy_arrays(options)
-        value = outside(functools.partial(original, *values, **options))
+        value = run_outside(functools.partial(original, *values, **options))
         name = getattr(original, "__name__", "a function")
         return with_value(_defined(original, definition, args, kwargs), value, name)
 
@@ -52,7 +52,7 @@ def _defined(original: Callable[..., object], definition: Callable[..., object],
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         inspect.signature(definition).bind(*args, **kwargs)  # raises if the caller gave wrong arguments
         values, options = copy_arrays(map_leaves(example, args)), copy_arrays(map_leaves(example, kwargs))
-        outside(functools.partial(original, *values, **options))
+        run_outside(functools.partial(original, *values, **options))
         name = getattr(original, "__name__", "a function")
         raise NoRule(f"{name} called like this has no derivative rule: its definition raises {error!r}") from error
 
@@ -62,9 +62,9 @@ def all_as_computed(definitions: dict[Value, Value]) -> dict[Value, Value]:
     return {original: as_computed(original, definition) for original, definition in definitions.items()}
 
 
-def outside(program: Callable[[], Value]) -> Value:
+def run_outside(program: Callable[[], Value]) -> Value:
     """Run a program of plain values as if outside all derivatives, by masking every handler of `Smooth`."""
-    return mask(Smooth, outside, program) if handled(Smooth) else program()
+    return mask(Smooth, run_outside, program) if handled(Smooth) else program()
 
 
 def _in_single(args: object, kwargs: object) -> bool:
@@ -80,7 +80,7 @@ _SINGLE = frozenset(map(np.dtype, "efF"))
 def with_dtypes(original: Callable[..., Tree], args: Tree, kwargs: Tree, derived: Tree) -> Tree:
     """Return the results of a definition in the dtypes that the function gives for the staged program's example."""
     values, options = map_leaves(example, args), map_leaves(example, kwargs)
-    value = outside(functools.partial(original, *copy_arrays(values), **copy_arrays(options)))
+    value = run_outside(functools.partial(original, *copy_arrays(values), **copy_arrays(options)))
     return _with_dtypes(derived, value)
 
 
@@ -150,8 +150,8 @@ def agree(derived: Value, value: Value) -> bool:
 def _overwrites(function: Function, args: Tree, kwargs: Tree) -> bool:
     """Return whether an option of a call lets the function overwrite its arguments."""
     places = _overwriting(function).items()
-    told = [args[place] if place < len(args) else kwargs.get(name, False) for name, place in places]
-    return any(isinstance(option, np.ndarray) or option for option in told)
+    options = [args[place] if place < len(args) else kwargs.get(name, False) for name, place in places]
+    return any(isinstance(option, np.ndarray) or option for option in options)
 
 
 @functools.cache

@@ -18,6 +18,7 @@ from typing import Unpack
 import numpy as np
 
 from effgrad.arrays.layout import shape_of
+from effgrad.arrays.value import plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.indices import last_writes
 from effgrad.primitives.primitive import Facts, Primitive, linear, zeros_like
@@ -161,15 +162,24 @@ def writing(
                 last = None if distinct else last_writes(index, shape)
                 yield cotangents.unbroadcast(g[index] if last is None else g[index] * last, values[i - 1])
 
-    primitive = moving(function, transpose, name, **facts)
+    primitive = moving(function, transpose, name, overwrites=True, **facts)
     return primitive
 
 
-def moving(function: Function, transpose: Function, name: str, **facts: Unpack[Facts]) -> Primitive:
+def is_finite(value: Value) -> bool:
+    """Whether an array has finite numbers only; it counts as finite if they are not known, as in a staged program."""
+    return type(value) is not np.ndarray or value.dtype.kind not in "fc" or bool(np.isfinite(value).all())
+
+
+def moving(
+    function: Function, transpose: Function, name: str, *, overwrites: bool = False, **facts: Unpack[Facts]
+) -> Primitive:
     """Return a move of any number of arguments.
 
     `transpose(wanted, g, *args, **params)` gives the cotangents of the arguments numbered `wanted` all at once. So the
-    derivative of an array made of n numbers takes time proportional to n.
+    derivative of an array made of n numbers takes time proportional to n. With `overwrites` the result lacks elements
+    of the first argument. If this has elements that are not finite, those that are overwritten have cotangents that are
+    structurally zero, since a partial may be infinite or undefined there.
     """
     primitive = Primitive(name, function, "linear", **facts)
 
@@ -178,7 +188,9 @@ def moving(function: Function, transpose: Function, name: str, **facts: Unpack[F
 
     def pull(wanted: list[int], g: Cotangent, args: list[Value], params: Params) -> list[Cotangent]:
         if type(g) not in cotangents.FORMS:
-            return list(transpose(wanted, g, *args, **params))
+            if not overwrites or 0 not in wanted or is_finite(plain(args[0])):
+                return list(transpose(wanted, g, *args, **params))
+            g = cotangents.Masked(g, np.ones(shape_of(g), bool))
         g = cotangents.to_masked(g)
         masks = transpose(wanted, cotangents.movable(g.mask), *args, **params)
         values = transpose(wanted, g.value, *args, **params)

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts
-from effgrad.arrays.layout import NUMBERS, dtype_of, memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, memory_like, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import (
@@ -85,7 +85,7 @@ scatter_add = join(
 )  # fmt: skip
 
 
-def _beside(shapes: list[tuple[int, ...]], axis: int) -> Value:
+def _places_along(shapes: list[tuple[int, ...]], axis: int) -> Value:
     """Return the shape of arrays joined along an existing axis, and the index of each in it."""
     axis = normalize_axis_index(axis, len(shapes[0]))
     if len({(*shape[:axis], 0, *shape[axis + 1 :]) for shape in shapes}) > 1:
@@ -106,7 +106,7 @@ def _layers(shapes: list[tuple[int, ...]], axis: int) -> Value:
 
 
 concatenate = join(
-    _beside, lambda *arrays, axis: np.concatenate(arrays, axis), "concatenate",
+    _places_along, lambda *arrays, axis: np.concatenate(arrays, axis), "concatenate",
     text="np.concatenate([{args}], {axis})", counterpart=counterparts.joining("concat"),
 )  # fmt: skip
 stack = join(
@@ -163,12 +163,12 @@ def _reshape(a: object, shape: object) -> Value:
 def _reshape_in_order(a: object, shape: object, order: object = "C", *, copy: bool | None = None) -> Value:
     if not copy and (order == "C" or shape == shape_of(a)):  # with the same shape, the result is a view in any order
         return _reshape(a, shape)
-    return _moved(np.reshape)(a, shape, order=order, copy=copy)
+    return rearranging(np.reshape)(a, shape, order=order, copy=copy)
 
 
 def _ravel(a: Value, order: object = "C") -> Value:
     if order != "C":
-        return _moved(np.ravel)(a, order=order)
+        return rearranging(np.ravel)(a, order=order)
     # Unlike a reshape, a ravel copies every array that is not contiguous.
     return _reshape(a if contiguous(a) else a.copy(), (-1,))
 
@@ -228,7 +228,7 @@ def _array_split(ary: Value, indices_or_sections: Value, axis: int = 0) -> Value
     return [ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)]
 
 
-def _moved(function: Function) -> Value:
+def rearranging(function: Function) -> Value:
     """Return the rule of a function that only rearranges elements: it gathers by the elements' rearranged numbers."""
 
     def rule(a: Value, *args: object, **kwargs: Option) -> Value:
@@ -262,7 +262,7 @@ def _diagonal(a: object, *args: Value, **kwargs: Option) -> Value:
     memory = np.empty(shape_of(a), bool)
     seen = step(memory)
     if seen.ndim > 1 or not seen.size or not contiguous(a):
-        return _moved(np.diagonal)(a, *args, **kwargs)
+        return rearranging(np.diagonal)(a, *args, **kwargs)
     start = np.lib.array_utils.byte_bounds(seen)[0] - np.lib.array_utils.byte_bounds(memory)[0]
     stop = start + (seen.size - 1) * seen.strides[0] + 1
     return alias(getitem(reshape(a, shape=(-1,)), index=slice(start, stop, max(seen.strides[0], 1))), a, step)
@@ -285,7 +285,7 @@ def _at_least(function: Function) -> Value:
 def _take_along_axis(a: Value, indices: object, axis: int | None = -1) -> Value:
     indices = plain(indices)
     if not isinstance(indices, Tracer):
-        return _moved(np.take_along_axis)(a, indices, axis)
+        return rearranging(np.take_along_axis)(a, indices, axis)
     if axis is None:
         return getitem(np.ravel(a), index=indices)
     grid: list[Value] = list(np.ogrid[tuple(map(slice, shape_of(a)))])
@@ -296,7 +296,7 @@ def _take_along_axis(a: Value, indices: object, axis: int | None = -1) -> Value:
 def _take(a: Value, indices: object, axis: int | None = None, **options: object) -> Value:
     indices = plain(indices)
     if not isinstance(indices, Tracer) or options:
-        return _moved(np.take)(a, indices, axis, **options)
+        return rearranging(np.take)(a, indices, axis, **options)
     if axis is None:
         return getitem(np.ravel(a), index=indices)
     return getitem(a, index=(*(slice(None),) * (axis % ndim_of(a)), indices))
@@ -334,7 +334,7 @@ def _concatenate(arrays: Value, axis: object = 0, dtype: object = None, casting:
     arrays = [to_operand(a) for a in arrays]
     if axis is None:
         # Joined with arrays, a Python number takes their precision.
-        if dtype is None and not NUMBERS.isdisjoint(map(type, arrays)):
+        if dtype is None and not PYTHON_NUMBERS.isdisjoint(map(type, arrays)):
             dtype = np.result_type(*map(example, arrays))
         arrays, axis = [np.ravel(a) for a in arrays], 0
     result = concatenate(*arrays, axis=axis)
@@ -386,7 +386,7 @@ FUNCTIONS.enter({
 FUNCTIONS.enter({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
 FUNCTIONS.enter({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.enter({
-    f: _moved(f) for f in (
+    f: rearranging(f) for f in (
         np.repeat, np.tile, np.delete, np.lib.stride_tricks.sliding_window_view,
     )
 })  # fmt: skip

@@ -19,9 +19,10 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
+from effgrad.arrays.layout import DOUBLES
 from effgrad.arrays.value import perform, plain
 from effgrad.primitives import cotangents
-from effgrad.primitives.cotangents import NUMBERS, typed
+from effgrad.primitives.cotangents import typed
 from effgrad.primitives.machine_code import Code
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Partial, Tangent, Value
 
@@ -71,7 +72,7 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "view", "places", "push_jointly", "pull_jointly", "kept_of", "series", "batch", "code", "counterpart",
+        "view", "places", "push_jointly", "pull_jointly", "known_reads", "series", "batch", "code", "counterpart",
         "text", "neutral", "absorbing", "folds", "yields", "native",
     )  # fmt: skip
 
@@ -97,7 +98,7 @@ class Primitive:
         # The user's machine code for it, applied to numbers (`effgrad.toolbox.addresses`).
         self.native: Any = None
         # The memoised results of `kept`.
-        self.kept_of: dict[tuple[bool, ...], tuple[bool, ...]] = {}
+        self.known_reads: dict[tuple[bool, ...], tuple[bool, ...]] = {}
 
     __call__ = perform
 
@@ -155,7 +156,7 @@ class Primitive:
     def pulls_of(self, cotangent: Cotangent) -> Value:
         """Return the pulls to use for a cotangent."""
         kind = type(cotangent)
-        return self.number_pulls if kind in NUMBERS else self.array_pulls if kind is np.ndarray else self.pulls
+        return self.number_pulls if kind in DOUBLES else self.array_pulls if kind is np.ndarray else self.pulls
 
     @property
     def read(self) -> tuple[tuple[int, ...], ...]:
@@ -174,13 +175,13 @@ class Primitive:
             return self.pull_jointly is None and not self.moves and place not in (0, index + 1)
         return True
 
-    def kept(self, traced: tuple[bool, ...]) -> tuple[bool, ...]:
+    def read_by_pulls(self, traced: tuple[bool, ...]) -> tuple[bool, ...]:
         """Return, for the result and each argument, whether the pulls to the traced arguments read its elements."""
-        known = self.kept_of.get(traced)
+        known = self.known_reads.get(traced)
         if known is None:
             wanted = [index for index, one in enumerate(traced) if one]
             known = tuple(any(self.reads(index, place) for index in wanted) for place in range(len(traced) + 1))
-            self.kept_of[traced] = known
+            self.known_reads[traced] = known
         return known
 
     def __repr__(self) -> str:
@@ -215,7 +216,7 @@ def _selecting(index: int, partial: Partial) -> tuple[Rule, Rule]:
         return _weighing(index, partial)
 
     def push(t: Tangent, y: Value, *args: Value) -> Tangent:
-        return cotangents.broadcast_like(cotangents.times_weight(t, partial(y, *args)), y)
+        return broadcast_like(cotangents.times_weight(t, partial(y, *args)), y)
 
     def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
         return cotangents.unbroadcast(cotangents.select(g, partial(y, *args)), args[index])
@@ -230,7 +231,7 @@ def _weighing(index: int, partial: Partial) -> tuple[Rule, Rule]:
     if not callable(partial):
 
         def push_constant(t: Tangent, y: Value, *args: Value) -> Tangent:
-            return cotangents.broadcast_like(t if partial == 1 else t * partial, y)
+            return broadcast_like(t if partial == 1 else t * partial, y)
 
         def pull_constant(g: Cotangent, y: Value, *args: Value) -> Cotangent:
             return cotangents.unbroadcast(g if partial == 1 else cotangents.scale(g, partial), args[index])
@@ -238,7 +239,7 @@ def _weighing(index: int, partial: Partial) -> tuple[Rule, Rule]:
         return push_constant, pull_constant
 
     def push(t: Tangent, y: Value, *args: Value) -> Tangent:
-        return cotangents.broadcast_like(partial(y, *args) * t, y)
+        return broadcast_like(partial(y, *args) * t, y)
 
     def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
         return cotangents.unbroadcast(cotangents.scale(g, partial(y, *args)), args[index])
@@ -269,7 +270,7 @@ def _number_pull(partial: Partial) -> Rule:
 
     def pull(g: float, y: Value, *args: Value) -> Cotangent:
         factor = partial(y, *args)
-        return g * (float(factor) if type(factor) in NUMBERS else factor)
+        return g * (float(factor) if type(factor) in DOUBLES else factor)
 
     return pull
 
@@ -361,6 +362,14 @@ def linear(
     primitive.pulls = primitive.number_pulls = tuple(None if t is None else make_pull(t) for t in transposes)
     primitive.array_pulls = tuple(None if t is None else make_array_pull(t) for t in transposes)
     return primitive
+
+
+def broadcast_like(t: Tangent, result: Value) -> Value:
+    """Return a tangent broadcast to the shape of the result that it belongs to."""
+    if type(t) is float or t is None:
+        return t if t is None or not getattr(result, "shape", ()) else cotangents.spread(t, result.shape)
+    shape = getattr(result, "shape", ())
+    return t if getattr(t, "shape", ()) == shape else cotangents.spread(t, shape)
 
 
 def zeros_like(value: Value) -> Value:

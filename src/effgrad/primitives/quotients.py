@@ -26,7 +26,7 @@ def over_differences(product: Value, w: Value, asked: Value = True, beside: Valu
     return undefined_where(quotient, evaluated(_undefined, equal, asked))
 
 
-def asked(g: Cotangent) -> Value:
+def nonzero_mask(g: Cotangent) -> Value:
     """Return the mask of the elements of a cotangent that are not structurally zero, or True if there are no zeros."""
     return to_masked(g).mask if type(g) in FORMS else True
 

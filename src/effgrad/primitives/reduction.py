@@ -35,7 +35,7 @@ def _share(name: str, x: Value, y: Value, axis: Axis) -> Value:
     """Return the weight of each element in a maximum or minimum; tied elements get equal weights."""
     top, y = y, plain(y)
     chosen = plain(x) == _against(y, x, axis)
-    if type(chosen) is np.ndarray and np.count_nonzero(chosen) == y.size and (axis is None or (y == y).all()):
+    if type(chosen) is np.ndarray and np.count_nonzero(chosen) == size_of(y) and (axis is None or np.all(y == y)):
         return chosen  # each group has exactly one chosen element
     count = np.sum(chosen, axis=axis, keepdims=True)
     tied = chosen & (count > 1)
@@ -169,7 +169,10 @@ def _reduction(primitive: Primitive, neutral: Value, combine: Function) -> Funct
         if dtype is not None:
             a = a.astype(dtype)
         if where is not True:
-            a = np.where(choice(where), a, np.asarray(neutral, a.dtype))
+            mask = choice(where)
+            if np.broadcast_shapes(shape_of(mask), shape_of(a)) != shape_of(a):
+                np.sum(np.zeros(shape_of(a)), where=np.ones(shape_of(mask), bool))  # NumPy's error
+            a = np.where(mask, a, np.asarray(neutral, a.dtype))
         if isinstance(axis, tuple) and primitive is prod:
             result = _product_over(a, axis)
         elif initial is not None and not a.size:  # the maximum of no elements is `initial`
@@ -228,7 +231,8 @@ def _mean(
 ) -> Value:
     if dtype is None and dtype_of(a) == np.float16:  # NumPy adds half-precision numbers in single precision
         return _mean(a, axis, np.float32, keepdims=keepdims, where=where).astype(np.float16)
-    total = np.sum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    floats = np.float64 if dtype is None and dtype_of(a).kind in "iub" else dtype  # the sum of integers may overflow
+    total = np.sum(a, axis=axis, dtype=floats, keepdims=keepdims, where=where)
     return _of(total, divided(total, _count(a, total, axis, where)), dtype)
 
 

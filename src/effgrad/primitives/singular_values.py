@@ -21,11 +21,11 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
 from effgrad.primitives.quotients import (
-    asked,
     cleared,
     diagonal,
     inverse_if_apart,
     is_zero,
+    nonzero_mask,
     of_phases,
     over_differences,
     phases,
@@ -133,7 +133,7 @@ def _svd_vjp(g: Cotangent, y: Value, a: Value) -> Value:
 
 def _asked_of(g: Cotangent, shape: Shape) -> tuple[Value, Value]:
     """Return the masks of the cotangents of left and right vectors, as columns, that exclude structural zeros."""
-    known = asked(g)
+    known = nonzero_mask(g)
     if known is True:
         return True, True
     known_u, _, known_vt = _unpack(known, shape)

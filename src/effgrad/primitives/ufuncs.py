@@ -59,7 +59,7 @@ def _fold(ufunc: np.ufunc, rows: list[Value]) -> list[Value]:
     return results
 
 
-def _along(ufunc: np.ufunc, combine: Function) -> Function:
+def _along(combine: Function) -> Function:
     """Return a method of a ufunc along one axis; `combine` gets the rows of the array along this axis."""
 
     def rule(a: Value, axis: int = 0, dtype: DTypeLike = None) -> Value:
@@ -73,14 +73,14 @@ def _accumulate(ufunc: np.ufunc) -> Value:
     def combine(rows: list[Value], axis: int) -> Value:
         return np.moveaxis(np.stack(_fold(ufunc, rows)), 0, axis)
 
-    return as_computed(ufunc.accumulate, _along(ufunc, combine))
+    return as_computed(ufunc.accumulate, _along(combine))
 
 
 def _reduce(ufunc: np.ufunc) -> Value:
     def rule(a: Value, axis: Axis = 0, dtype: DTypeLike = None, keepdims: bool = False) -> Value:
         axes = range(ndim_of(a)) if axis is None else [int(i) % ndim_of(a) for i in np.atleast_1d(axis)]
         for one in sorted(axes, reverse=True):
-            a = _along(ufunc, lambda rows, axis: _fold(ufunc, rows)[-1])(a, one, dtype)
+            a = _along(lambda rows, axis: _fold(ufunc, rows)[-1])(a, one, dtype)
             a = np.expand_dims(a, one) if keepdims else a
         return a
 
@@ -95,7 +95,7 @@ def _reduceat(ufunc: np.ufunc) -> Value:
             whole = [np.sum(np.stack(part), axis=0) if ufunc is np.add else _fold(ufunc, part)[-1] for part in parts]
             return np.moveaxis(np.stack(whole), 0, axis)
 
-        return _along(ufunc, combine)(a, axis, dtype)
+        return _along(combine)(a, axis, dtype)
 
     return as_computed(ufunc.reduceat, rule)
 

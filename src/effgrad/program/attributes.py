@@ -9,7 +9,10 @@ import functools
 from types import ClassMethodDescriptorType, FunctionType, ModuleType
 
 from effgrad.arrays.marks import marking
+from effgrad.arrays.value import Tracer
+from effgrad.arrays.written import READERS
 from effgrad.program.handed import from_compiled, is_compiled
+from effgrad.program.held_data import in_memory
 from effgrad.program.resolve import call
 from effgrad.vocabulary import Value
 
@@ -126,6 +129,8 @@ def _in_class(kind: type, name: str) -> bool:
 
 def put(owner: Value, name: str, value: Value) -> None:
     """Perform `owner.name = value` on an object of the program."""
+    if name == "data" and type(owner) in READERS and isinstance(value, Tracer):
+        value = in_memory(value)
     special = special_of(type(owner))
     if "__setattr__" in special:
         call(special["__setattr__"])(owner, name, value)

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from effgrad.program.numerals import is_number
+from effgrad.program.numerals import yields_number
 
 # The largest number of names that a guard tests.
 MOST = 6
@@ -36,9 +36,9 @@ def _gather(node: ast.AST, numbers: frozenset[str], found: dict[str, ast.Name]) 
                 found.setdefault(name, node)
             return True
         case ast.Constant():
-            return is_number(node, numbers)
+            return yields_number(node, numbers)
         case ast.BinOp(_, ast.Mod(), _):  # the left operand may be a string
-            return is_number(node, numbers)
+            return yields_number(node, numbers)
         case ast.BinOp(left, _, right):
             return _gather(left, numbers, found) and _gather(right, numbers, found)
         case ast.UnaryOp(op, operand):
@@ -60,7 +60,7 @@ def _is_count(node: ast.AST, numbers: frozenset[str]) -> bool:
     return isinstance(node, ast.Constant | ast.Name | ast.BinOp | ast.UnaryOp) and names_of(node, numbers) == []
 
 
-def asked(names: list[ast.Name], classes: str, operation: Operation) -> list[ast.expr]:
+def class_tests(names: list[ast.Name], classes: str, operation: Operation) -> list[ast.expr]:
     """Return, for each name, an expression that tests whether its value's class is in `operations.<classes>`."""
     return [
         ast.Compare(ast.Call(operation("class_of"), [copy.copy(name)], []), [ast.In()], [operation(classes)])
@@ -68,7 +68,7 @@ def asked(names: list[ast.Name], classes: str, operation: Operation) -> list[ast
     ]
 
 
-def both(questions: list[ast.expr]) -> ast.expr:
+def conjunction(questions: list[ast.expr]) -> ast.expr:
     return questions[0] if len(questions) == 1 else ast.BoolOp(ast.And(), questions)
 
 

@@ -1,13 +1,15 @@
-"""Results passed between rewritten and other code: of the user's functions to it, and of compiled code from it."""
+"""Results passed between rewritten and other code, from the user's functions and from compiled code, and items."""
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from effgrad.arrays.marks import refuse_marked
 from effgrad.arrays.value import Tracer, example
-from effgrad.arrays.written import memory_of
+from effgrad.arrays.written import item_of, memories, memory_of
 from effgrad.arrays.written import read as now
 from effgrad.trees import flatten
-from effgrad.vocabulary import Object
+from effgrad.vocabulary import Array, Object
 
 
 def _copied(leaf: Object) -> Object:
@@ -16,7 +18,7 @@ def _copied(leaf: Object) -> Object:
     return value if value is leaf or not np.ndim(leaf) else value.copy("K")
 
 
-def outside(result: Object) -> Object:
+def hand_out(result: Object) -> Object:
     """Return a result of the user's function, with each plain array that has a memory read from it."""
     leaves, tree = flatten(result)
     leaves = [_copied(leaf) for leaf in leaves]
@@ -40,3 +42,10 @@ def from_compiled(result: object, name: str, of: type) -> Object:
         if not known:
             refuse_marked(np.asarray(result), f"{of.__module__}.{of.__qualname__}.{name}")
     return result
+
+
+def each_item(array: Array) -> Iterator[Object]:
+    """Iterate over the items of a plain array, and read each only when it is reached."""
+    for place in range(len(array)):
+        memory = memory_of(array) if memories else None
+        yield array[place] if memory is None else item_of(memory, array, place)

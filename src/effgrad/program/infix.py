@@ -66,13 +66,13 @@ def _binary(name: str, other_way: str = "") -> Object:
         if memories:
             a, b = read_arrays(a), read_arrays(b)
         if is_builtin(a) and is_builtin(b):
-            return operate(beside(b, a), beside(a, b))
+            return operate(operand_for(b, a), operand_for(a, b))
         return by_methods(operate, a, b, method, reflected)
 
     return written_out(_BINARY, operate, carefully)
 
 
-def beside(array: object, operand: object) -> Object:
+def operand_for(array: object, operand: object) -> Object:
     """Return an operand beside `array`: if that is an array, a list with traced values is converted to an array."""
     return gathered(operand) if isinstance(array, np.ndarray) else operand
 
@@ -80,7 +80,7 @@ def beside(array: object, operand: object) -> Object:
 def by_methods(operate: Callable[..., object], a: object, b: object, method: str, reflected: str) -> Object:
     """Apply an operator to objects by their methods written in Python, each called once in the order of Python."""
     called = False
-    steps = asked(operate, a, b, method, reflected)
+    steps = tries(operate, a, b, method, reflected)
     in_python = any(not is_builtin(one) and method_of(type(one), name) for one, _, name in steps)
     for one, other, name in steps if in_python else ():
         if isinstance(one, Tracer) and left_computes(one, other):
@@ -92,10 +92,10 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
         if result is not NotImplemented:
             return result
     known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # a tracer's methods may be called twice
-    return perform_any(operate, a, b) if known else unanswered(operate, a, b)
+    return perform_any(operate, a, b) if known else without_methods(operate, a, b)
 
 
-def asked(operate: Function, a: Object, b: Object, method: str, reflected: str) -> list[tuple[Object, Object, str]]:
+def tries(operate: Function, a: Object, b: Object, method: str, reflected: str) -> list[tuple[Object, Object, str]]:
     """Return the (operand, other operand, method name) that Python tries, in its order.
 
     The second operand comes first if its class is a subclass with a different reflected method. An arithmetic operator
@@ -112,7 +112,7 @@ def asked(operate: Function, a: Object, b: Object, method: str, reflected: str) 
     return steps
 
 
-def unanswered(operate: Callable[..., object], a: object, b: object) -> bool:
+def without_methods(operate: Callable[..., object], a: object, b: object) -> bool:
     """Compare by identity, or raise Python's error, when all methods have returned `NotImplemented`."""
     if operate in (operator.eq, operator.ne):
         return (a is b) == (operate is operator.eq)

@@ -1,7 +1,7 @@
 """Functions without source: their code is unchanged, but a look-up of a global name gives the name's rule."""
 
 from collections.abc import Callable
-from types import FunctionType, ModuleType
+from types import CellType, FunctionType, ModuleType
 from typing import Any
 
 from effgrad.vocabulary import Object
@@ -34,3 +34,11 @@ class Linked(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Object:
         return self.link(self.names[name])
+
+
+def content(cell: CellType) -> Object:
+    """The content of a closure's cell, or None while it is empty."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

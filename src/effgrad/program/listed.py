@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.layout import shape_of
-from effgrad.arrays.value import LISTS, NUMERIC, Tracer, stack_nested, traced_inside
+from effgrad.arrays.value import LISTS, NUMERIC, Tracer, plain_tree, stack_nested, traced_inside
 from effgrad.functions.scipy.tables import Calling, Items, Method
 from effgrad.vocabulary import Function, Object, Shape
 
@@ -66,6 +66,20 @@ def keys(arg: Any) -> Any:
     return tuple(gathered_items(arg)) if type(arg) is list and traced_inside(arg) else arg
 
 
+def is_irregular(value: Any) -> bool:
+    """Whether a list is no array of numbers: it has items of several shapes, or other objects."""
+    return type(value) in (list, tuple) and _form(value, True) is None
+
+
+def objects(value: Any) -> np.ndarray:
+    """Return `np.array(value, dtype=object)` of a traced array, or of nested lists with traced values."""
+    shape = np.array(plain_tree(value), dtype=object).shape
+    result = np.empty(shape, dtype=object)
+    for place in np.ndindex(shape):
+        result[place] = functools.reduce(lambda part, index: part[index], place, value)
+    return result
+
+
 def ungathered(arg: Object) -> Object:
     return arg
 
@@ -90,3 +104,9 @@ def given_arrays(owner: Any, name: str, rule: Any) -> Any:
         return rule(*[as_array(value, of_arrays) for value in args], **named)
 
     return given
+
+
+def with_listed_values(at: Any) -> Any:
+    """Return `ufunc.at`, which also takes lists of traced numbers as values. A list in the index stays an index."""
+    gather = gatherer(at)
+    return lambda array, index, *values: at(array, index, *map(gather, values))

@@ -3,7 +3,7 @@
 import ast
 
 from effgrad.program.control import LEFT, RESULT, Loop
-from effgrad.program.stores import deleted, each, target
+from effgrad.program.stores import deleted, iterated_values, target
 from effgrad.program.syntax import Reader, iterated, placed, rewrites, statements, tested
 from effgrad.vocabulary import Object
 
@@ -12,12 +12,12 @@ from effgrad.vocabulary import Object
 def for_loop(reader: Reader, node: ast.For) -> Object:
     loop = Loop(reader.lines, reader.file, node, reader.lists)
     node.target = reader.visit(node.target)
-    node.iter = each(reader, node.target, iterated(reader, node.iter))
+    node.iter = iterated_values(reader, node.target, iterated(reader, node.iter))
     stores: list[ast.stmt] = []
     node.target = target(reader, node.target, stores)
     node.body = [*stores, *statements(reader, node.body)]
     node.orelse = statements(reader, node.orelse)
-    return asking(reader, loop, node)
+    return ask_handlers(reader, loop, node)
 
 
 @rewrites(ast.While)
@@ -25,10 +25,10 @@ def while_loop(reader: Reader, node: ast.While) -> Object:
     loop = Loop(reader.lines, reader.file, node, reader.lists)
     node.test = tested(reader, node.test)
     node.body, node.orelse = statements(reader, node.body), statements(reader, node.orelse)
-    return asking(reader, loop, node)
+    return ask_handlers(reader, loop, node)
 
 
-def asking(reader: Reader, loop: Loop, node: ast.For | ast.While) -> list[ast.stmt] | ast.stmt:
+def ask_handlers(reader: Reader, loop: Loop, node: ast.For | ast.While) -> list[ast.stmt] | ast.stmt:
     """Return `@1 = (@1 := @.loops()) and @1(loop, @.locals(), @.globals())`, and a branch on its result.
 
     If that is None, the loop itself runs; else the names that it has bound are assigned.

@@ -36,11 +36,7 @@ def context(manager: Object) -> Object:
 class ManagedAsync(Managed):
     """A context manager of `async with`, with its methods rewritten."""
 
-    def __aenter__(self) -> Object:
-        return self.enter(self.manager)
-
-    def __aexit__(self, *error: object) -> Object:
-        return self.leave(self.manager, *error)
+    __aenter__, __aexit__ = Managed.__enter__, Managed.__exit__
 
 
 def context_async(manager: Object) -> Object:
@@ -57,7 +53,6 @@ class SteppingAsync:
 
     def __aiter__(self) -> "SteppingAsync":
         return self
-
     def __anext__(self) -> Object:
         return self.following(self.iterator)
 

@@ -15,7 +15,7 @@ CONCRETE = frozenset(
 )
 
 
-def is_number(node: Any, numbers: frozenset[str]) -> bool:
+def yields_number(node: Any, numbers: frozenset[str]) -> bool:
     match node:
         case ast.Constant(value):
             return type(value) in (int, float, bool, complex, str)
@@ -24,11 +24,11 @@ def is_number(node: Any, numbers: frozenset[str]) -> bool:
         case ast.BinOp(ast.Constant(str() | bytes()), ast.Mod(), _):
             return False
         case ast.BinOp(left, _, right):
-            return is_number(left, numbers) and is_number(right, numbers)
+            return yields_number(left, numbers) and yields_number(right, numbers)
         case ast.UnaryOp(_, operand):
-            return is_number(operand, numbers)
+            return yields_number(operand, numbers)
         case ast.Compare(left, _, others):
-            return all(is_number(part, numbers) for part in (left, *others))
+            return all(yields_number(part, numbers) for part in (left, *others))
         case ast.Attribute(_, name):
             return name in ("ndim", "size")
         case ast.Subscript(ast.Attribute(_, "shape"), index):
@@ -56,7 +56,7 @@ def numbers_in(function: Any) -> frozenset[str]:
     while True:
         kept = frozenset(
             name for name in numbers
-            if all(value is None or is_number(value, numbers) for value in bindings.values[name])
+            if all(value is None or yields_number(value, numbers) for value in bindings.values[name])
         )  # fmt: skip
         if kept == numbers:
             return numbers
@@ -154,10 +154,6 @@ class Bindings(ast.NodeVisitor):
 
     visit_Nonlocal = visit_Global
 
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        self.unknown.add(node.name or "")
-        self.generic_visit(node)
-
     def visit_alias(self, node: ast.alias) -> None:
         self.unknown.add((node.asname or node.name).partition(".")[0])
 
@@ -165,7 +161,7 @@ class Bindings(ast.NodeVisitor):
         self.unknown.add(node.name or "")
         self.generic_visit(node)
 
-    visit_MatchStar = visit_MatchAs
+    visit_MatchStar = visit_ExceptHandler = visit_MatchAs
 
     def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
         self.unknown.add(node.rest or "")

@@ -18,15 +18,17 @@ import numpy as np
 
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, example, plain_tree, stack_nested
-from effgrad.arrays.written import each_item, handle, item_of, memories, memory_of, read, write_number
+from effgrad.arrays.written import READERS, handle, item_of, memories, memory_of, read, write_number
+from effgrad.nested import map_leaves
 from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
+from effgrad.program.handed import each_item
+from effgrad.program.held_data import scaling
 from effgrad.program.infix import (
     AUGMENTED,
     add,
     and_,
-    beside,
     eq,
     floordiv,
     ge,
@@ -39,6 +41,7 @@ from effgrad.program.infix import (
     mul,
     ne,
     neg,
+    operand_for,
     or_,
     pos,
     pow,
@@ -49,12 +52,12 @@ from effgrad.program.infix import (
     xor,
 )
 from effgrad.program.managers import awaited, by_items, context, context_async, iterate_async, method_of, stepping
-from effgrad.program.plain_writes import has_computed_place, is_same, takes, write_plainly
+from effgrad.program.plain_writes import as_objects, has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
 from effgrad.program.structured import by_fields, field_of, is_record, parts_of
-from effgrad.program.subclasses import is_held, is_subclass, perform
+from effgrad.program.subclasses import as_array, has_subclass, is_held, is_subclass, perform
 from effgrad.program.texts import formatted, joined, mod, text
 from effgrad.vocabulary import Activation, Object
 
@@ -80,7 +83,7 @@ def getitem(a: Object, key: Object) -> Object:
 
 
 def item(a: Object, key: Object) -> Object:
-    kind = type(a)
+    kind = type(a := read(a) if type(a) in READERS else a)
     if not is_builtin(a):
         found = method_of(kind, "__getitem__") or class_item(a) or missing_item(a, key) or record_item(a)
         if found is not None:
@@ -97,6 +100,7 @@ def item(a: Object, key: Object) -> Object:
 
 def held_item(a: Object, key: Object) -> Object:
     """Return an item of a plain array that holds traced values; a copy of several elements keeps the array's class."""
+    key = map_leaves(as_array, key) if has_subclass(key) else key
     result = item_of(memory_of(a), a, key)  # type: ignore[arg-type]
     if isinstance(result, np.ndarray) and result.dtype.names is not None and not np.may_share_memory(result, a):
         return by_fields(lambda field: field[key], a, result)
@@ -132,7 +136,7 @@ def by_traced_index(array: np.ndarray, key: Any) -> Any:
     """Return a plain array in a form that a traced index applies to: a tracer if the index is staged or batched."""
     for part in key if type(key) is tuple else (key,):
         if isinstance(part, Tracer):
-            return part.beside(array, key)
+            return part.array_to_index(array, key)
 
 
 def with_items(a: Object) -> Object:
@@ -183,7 +187,7 @@ def write_item(value: Object, array: Object, key: Object) -> None:
         write(array, key, value)
     else:
         preserve(array)
-        array[key] = value
+        array[key] = as_objects(array, key, value) if array.dtype.kind == "O" else value
 
 
 def delitem(holder: Object, key: Object) -> None:
@@ -219,7 +223,7 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
     otherwise = globals()[plainly]
 
     def carefully(a: Object, b: Object) -> Object:
-        b = beside(a, read(b))
+        b = operand_for(a, read(b))
         if type(a) is np.ndarray:
             if not takes(a, b):
                 preserve(a)
@@ -234,7 +238,7 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
             return a
         if is_builtin(a):
             return operate(a, b)
-        found = method_of(type(a), method)
+        found = scaling(name, a, b) or method_of(type(a), method)
         if found is None and is_subclass(a) and takes(a, b):
             write_item(otherwise(a, b), a, ...)
             return a
@@ -268,7 +272,7 @@ def attribute(owner: Activation, name: str) -> Object:
     if kind is np.ndarray:
         memory = memory_of(owner) if memories else None
         return getattr(owner, name) if memory is None else attribute_of(memory, owner, name)
-    if name == "flat" and is_held(owner):
+    if name == "flat" and is_held(owner) and kind.flat is np.ndarray.flat:
         return attribute_of(memory_of(owner), owner, name)
     return getattr(owner, name) if is_builtin(owner) or not is_object(owner) else get(owner, name)
 
@@ -281,10 +285,11 @@ def attribute_of(memory: Object, array: Object, name: str) -> Object:
 
 def setattribute(value: Object, owner: Activation, name: str) -> None:
     """Perform `owner.name = value`, where a property written in Python is a call of its rewritten function."""
+    shaping = name in ("shape", "strides", "dtype") and isinstance(owner, np.ndarray)
+    if shaping and (memory := memory_of(owner)) is not None:
+        memory.views.pop(id(owner), None)
+        memory.values.pop(id(owner), None)
     if type(owner) is np.ndarray:
-        if name in ("shape", "strides", "dtype") and (memory := memory_of(owner)) is not None:
-            memory.views.pop(id(owner), None)
-            memory.values.pop(id(owner), None)
         if name in ("real", "imag"):
             if name == "imag" or owner.dtype.kind == "c":
                 setitem(value, getattr(owner, name), ...)

@@ -7,6 +7,7 @@ from effgrad.arrays.marks import no_mark
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, example, plain, staging, traced_inside
 from effgrad.arrays.written import logs_all, memories, memory_of
+from effgrad.program.listed import objects
 from effgrad.vocabulary import Function, Object
 
 # The classes of the commonest indices.
@@ -55,3 +56,9 @@ def _counted(value: object, array: object) -> Object:
     if dtype_of(example(value)).kind in "fc":
         raise no_mark(array)
     return np.asarray(plain(value))
+
+
+def as_objects(array: Object, key: Object, value: Object) -> Object:
+    """Return what to write to items of an array of objects: if there are several items, an array of traced values."""
+    several = traced_inside(value) and np.ndim(np.broadcast_to(True, array.shape)[key])
+    return objects(value) if several else value

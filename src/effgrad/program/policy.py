@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from types import FunctionType, GeneratorType, MethodType, ModuleType
 
-from effgrad.program.rewritten import ON_DEMAND, root_of
+from effgrad.program.rewritten import ARRAY_CLASSES, ON_DEMAND, root_of
 
 # Packages that are never rewritten: they inspect frames and code objects, or contain nothing differentiable. PyTorch
 # looks up protocols on the types of its arguments, and rewritten code would give it the type that a tracer imitates.
@@ -22,14 +22,12 @@ NEVER = frozenset((
     "torch",
 ))  # fmt: skip
 # Modules of rules that run the library's own Python code, which is rewritten when they are called.
-RUNNING = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
-# Library modules with array subclasses in Python, whose methods are rewritten like those of the program's own classes.
-ARRAY_CLASSES = frozenset(("numpy.matrixlib.defmatrix",))
+RUNNING_PYTHON = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
 GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
 FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial)) | GETTERS
 CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))
 # Functions that iterate over their arguments and pass the items on without inspecting them.
-PASSING = frozenset((
+ITERATING = frozenset((
     list, tuple, set, frozenset, enumerate, zip, map, filter, reversed, iter, sorted, functools.reduce,
     *(f for f in vars(itertools).values() if isinstance(f, type) and f not in (itertools.repeat, itertools.count)),
 ))  # fmt: skip
@@ -38,15 +36,15 @@ PASSING = frozenset((
 CALLING = frozenset((max, min, functools.cmp_to_key, operator.call))
 CALLING_METHODS = frozenset((re.Pattern, contextvars.Context))
 # Functions that inspect the frame of their caller.
-AT_FRAMES = frozenset((
+INSPECTING_FRAMES = frozenset((
     collections.namedtuple, warnings.warn, *(f for name, f in vars(sys).items() if name.startswith("_getframe")),
 ))  # fmt: skip
 # The modules whose functions take numbers.
-OF_NUMBERS = frozenset(("math", "cmath"))
+NUMERIC_MODULES = frozenset(("math", "cmath"))
 # Functions that use only an object's class or identity, and read no number from it.
-LOOKING = frozenset((isinstance, issubclass, id, callable, type))
+BY_IDENTITY = frozenset((isinstance, issubclass, id, callable, type))
 # Classes whose instances store the arguments unchanged.
-KEEPING = frozenset((dict, slice, object, itertools.repeat, itertools.count, functools.partial))
+STORING = frozenset((dict, slice, object, itertools.repeat, itertools.count, functools.partial))
 
 
 def root_of_function(f: FunctionType) -> str:
@@ -60,7 +58,7 @@ def is_read_on_demand(f: FunctionType) -> bool:
     return root_of_function(f) in ON_DEMAND and f.__globals__.get("__name__") not in ARRAY_CLASSES
 
 
-def holds(f: Callable[..., object]) -> bool:
+def calls_nothing(f: Callable[..., object]) -> bool:
     """Whether a compiled function, method or class of the standard library never calls its arguments."""
     owner = getattr(f, "__self__", None)
     if owner is not None and type(owner) is not ModuleType:

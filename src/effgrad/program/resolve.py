@@ -26,15 +26,17 @@ from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.marks import marking
 from effgrad.arrays.traced import as_plain
 from effgrad.arrays.value import Tracer
-from effgrad.arrays.written import each_item, memories
+from effgrad.arrays.written import READERS, memories
 from effgrad.arrays.written import read as now
 from effgrad.program import policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.carries import carries
 from effgrad.program.dataclass import initialiser
-from effgrad.program.handed import outside
+from effgrad.program.handed import each_item, hand_out
+from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
-from effgrad.program.linked import Linked, Namespace, like
+from effgrad.program.linked import Linked, Namespace, content, like
+from effgrad.program.listed import with_listed_values
 from effgrad.program.methods import array_method, in_memory, of_array, with_out
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
@@ -83,11 +85,11 @@ def _function(f: Any) -> Object:
     if rule is not None:
         return reading_callbacks(rule)
     root = root_of_function(f)
-    if f.__module__ in policy.RUNNING:
+    if f.__module__ in policy.RUNNING_PYTHON:
         return rewritten(f)
     if root == "effgrad":
         return f if f.__module__.startswith("effgrad.arrays") else of_ours(f)
-    if root in policy.NEVER or f in policy.AT_FRAMES:
+    if root in policy.NEVER or f in policy.INSPECTING_FRAMES:
         return closed_again(f)  # usually a decorator's wrapper of the user's function
     return OnDemand(f) if policy.is_read_on_demand(f) else rewritten(f)
 
@@ -124,16 +126,18 @@ class OnDemand:
     """A library's function, which is rewritten when a traced value is passed to it."""
 
     def __init__(self, f: FunctionType) -> None:
-        self.f, self.made = f, None
+        self.f, self.target = f, None
         functools.update_wrapper(self, f)
 
     def rewritten(self) -> Object:
-        if self.made is None:
-            self.made = rewritten(self.f)
-        return self.made
+        if self.target is None:
+            self.target = rewritten(self.f)
+        return self.target
 
     def __call__(self, /, *args: Object, **kwargs: Object) -> Object:
         if memories:
+            if args and type(args[0]) in READERS and (found := of_held_data(self.f, args[0])) is not None:
+                return found(*args[1:], **kwargs)
             args, kwargs = tuple(map(read_arrays, args)), {key: read_arrays(value) for key, value in kwargs.items()}
         return (self.rewritten() if carries(args, kwargs) else self.f)(*args, **kwargs)
 
@@ -148,8 +152,8 @@ def prepared(rule: Function) -> Object:
     """Return a rule as it enters the table: if it is or runs a library's Python code, it is rewritten when called."""
     if type(rule) is not FunctionType:
         return rule
-    python = rule.__module__ in policy.RUNNING or rule.__module__.startswith("numpy") or hasattr(rule, "runs_python")
-    return running(rule) if python else rule
+    runs_python = rule.__module__ in policy.RUNNING_PYTHON or hasattr(rule, "runs_python")
+    return running(rule) if runs_python or rule.__module__.startswith("numpy") else rule
 
 
 def running(f: Any) -> Object:
@@ -180,9 +184,9 @@ def builtin(f: Any) -> Object:
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
             return of_numpy(f)
-        if f in policy.AT_FRAMES or f in policy.LOOKING:
+        if f in policy.INSPECTING_FRAMES or f in policy.BY_IDENTITY:
             return KNOWN.keep(f, f)
-        return KNOWN.keep(f, passing(f) if f in policy.PASSING else compiled(f))
+        return KNOWN.keep(f, iterating(f) if f in policy.ITERATING else compiled(f))
     if isinstance(owner, np.ufunc):
         return ufunc_method(f)
     if f == np.ndarray.__new__:
@@ -195,37 +199,30 @@ def builtin(f: Any) -> Object:
 def compiled(f: Function) -> Object:
     """Return the rule of a compiled function, or the function itself with its arguments read."""
     rule = RULES.target(f)
-    if f.__module__ in policy.OF_NUMBERS and hasattr(rule, "rule"):
+    if f.__module__ in policy.NUMERIC_MODULES and hasattr(rule, "rule"):
         return registry.of_one_number(f, rule.rule, reading_callbacks(rule))
-    return reading_callbacks(rule or f) if rule is not None or not policy.holds(f) else given(f, _as_it_is)
+    return converting(f, _now_plain) if rule is None and policy.calls_nothing(f) else reading_callbacks(rule or f)
 
 
 def ufunc_method(f: Function) -> Object:
     """Return the target of a ufunc's method, such as `np.add.reduce`, or `np.add.at`, which writes to an argument."""
     if f.__name__ == "at":
-        return registry.writing(f, f)
+        return registry.writing(f, with_listed_values(f))
     return registry.with_out(f, registry.with_lists(f, f))
 
 
 def closed_again(f: Any) -> Object:
     """Return a function with rewritten versions of the user's functions that it closes over."""
     cells = f.__closure__ or ()
-    if not any(is_around_users(_content(cell)) for cell in cells):
+    if not any(is_around_users(content(cell)) for cell in cells):
         return f
-    read_cells = [CellType(read(v)) if is_around_users(v := _content(cell)) else cell for cell in cells]
+    read_cells = [CellType(read(v)) if is_around_users(v := content(cell)) else cell for cell in cells]
     return like(f, FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, tuple(read_cells)))
-
-
-def _content(cell: CellType) -> Object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # the cell is still empty
-        return None
 
 
 def of_ours(f: Function) -> Object:
     """Return a function of effgrad with rewritten callbacks, and with arrays read unless it passes them on as such."""
-    return given(closed_again(f), _rewritten if hasattr(f, "hands_on") else _read)
+    return converting(closed_again(f), _rewritten if hasattr(f, "hands_on") else _read)
 
 
 def _rewritten(value: Object) -> Object:
@@ -238,7 +235,7 @@ def _read(value: Object) -> Object:
 
 def callback(value: Object) -> Object:
     """Return an argument for a function that is not rewritten: a function rewritten (`read`), an array's value."""
-    return read(value) if type(value) in FUNCTIONS else _as_it_is(value)
+    return read(value) if type(value) in FUNCTIONS else _now_plain(value)
 
 
 def read(f: Any) -> Object:
@@ -251,7 +248,7 @@ def read(f: Any) -> Object:
 
     def run(*args: Object, **kwargs: Object) -> Object:
         result = call(f)(*args, **kwargs)
-        return outside(result) if marking else result
+        return hand_out(result) if marking else result
 
     if hasattr(f, "__name__"):
         functools.update_wrapper(run, f)
@@ -262,53 +259,53 @@ def read(f: Any) -> Object:
 _READ = next(c for c in read.__code__.co_consts if isinstance(c, CodeType))
 
 
-def passing(f: Function) -> Object:
+def iterating(f: Function) -> Object:
     """Return a function that iterates over arrays and reads each item only when it is reached."""
 
-    def given(*args: Object, **kwargs: Object) -> Object:
+    def iterated(*args: Object, **kwargs: Object) -> Object:
         if f is reversed and type(args[0]) is np.ndarray:
             return each_item(args[0][::-1])
         through = args[:2] if f is functools.reduce else args
-        return f(*map(_items, through), *args[len(through) :], **{key: _called(kwargs[key]) for key in kwargs})
+        return f(*map(_items, through), *args[len(through) :], **{key: _target(kwargs[key]) for key in kwargs})
 
     def _items(value: Object) -> Object:
-        return vars(SOURCES.operations)["iterate"](value) if hasattr(type(value), "__iter__") else _called(value)
+        return vars(SOURCES.operations)["iterate"](value) if hasattr(type(value), "__iter__") else _target(value)
 
-    def _called(value: Object) -> Object:
+    def _target(value: Object) -> Object:
         return Standing(call(value), value) if type(value) in LINKED or isinstance(value, type) else value
 
-    return given
+    return iterated
 
 
-def given(f: Any, what: Callable[[Object], Object]) -> Object:
-    """Return a function that applies `what` to each argument and calls `f` with the results."""
+def converting(f: Any, convert: Callable[[Object], Object]) -> Object:
+    """Return a function that applies `convert` to each argument and calls `f` with the results."""
 
     def called(*args: Object, **kwargs: Object) -> Object:
-        return f(*map(what, args), **{key: what(value) for key, value in kwargs.items()})
+        return f(*map(convert, args), **{key: convert(value) for key, value in kwargs.items()})
 
     called.__name__ = getattr(f, "__name__", "a function")  # for errors
     return called
 
 
-def _as_it_is(value: Object) -> Object:
+def _now_plain(value: Object) -> Object:
     return as_plain(now(value)) if memories else as_plain(value)
 
 
 def reading_callbacks(f: Function) -> Object:
     """Return a function that is not rewritten, called with rewritten callbacks and with the arrays' current values."""
-    return given(f, callback)
+    return converting(f, callback)
 
 
 def a_class(c: Object) -> Object:
     rule = RULES.target(c)
-    if c in policy.KEEPING or issubclass(c, functools.partial):
+    if c in policy.STORING or issubclass(c, functools.partial):
         rule = c
     elif c is np.ndarray:
         rule = in_memory(c)
-    elif c in policy.PASSING:
-        rule = passing(c)
+    elif c in policy.ITERATING:
+        rule = iterating(c)
     elif rule is not None:
-        rule = rule if c in policy.LOOKING else reading_callbacks(rule)
+        rule = rule if c in policy.BY_IDENTITY else reading_callbacks(rule)
     else:
         python = any(_has_target(getattr(c, name)) for name in ("__init__", "__new__"))
         if type(type(c).__call__) is FunctionType:
@@ -351,7 +348,7 @@ def of_numpy(f: Function) -> Object:
     return KNOWN.keep(f, RULES.of_numpy(f))
 
 
-def same(f: Function) -> Object:
+def descriptor(f: Function) -> Object:
     rule = RULES.target(f)
     if rule is not None:
         return rule
@@ -395,6 +392,6 @@ LINKED = frozenset((*FUNCTIONS, BuiltinFunctionType, np.ufunc, type(np.sum), np.
 HOW: dict[type, Object] = {
     FunctionType: function, MethodType: method, BuiltinFunctionType: builtin, type: a_class, abc.ABCMeta: a_class,
     functools.partial: partial, functools._lru_cache_wrapper: cached, np.ufunc: of_numpy, type(np.sum): of_numpy,
-    np.vectorize: vectorized, MethodWrapperType: same, WrapperDescriptorType: same, type(str.join): same,
+    np.vectorize: vectorized, **dict.fromkeys((MethodWrapperType, WrapperDescriptorType, type(str.join)), descriptor),
     **dict.fromkeys(policy.GETTERS, lambda f: vars(SOURCES.operations)["getter"](f)),
 }  # fmt: skip

@@ -33,6 +33,8 @@ ON_DEMAND = frozenset((
     "numpy", "scipy", "pandas", "sklearn", "statsmodels", "matplotlib", "jax", "xarray",
     *sys.stdlib_module_names,
 ))  # fmt: skip
+# Modules of NumPy with subclasses of arrays in Python, whose methods are rewritten like those of the program's classes.
+ARRAY_CLASSES = frozenset(("numpy.matrixlib.defmatrix", "numpy.ma.core", "numpy.ma.extras"))
 _FUTURE = 0x1FE0000  # the flags of `from __future__`
 _CONTINUES = ("else", "elif", "except", "finally", ")", "]", "}", "#")
 _TEXTS = re.compile(  # comments, and strings in three quotes or in one
@@ -50,7 +52,8 @@ class Module:
 
     def __init__(self, lines: list[str], name: str) -> None:
         self.lines = lines
-        self.call = "call_inside" if root_of(name) in ON_DEMAND else "call"
+        self.of_arrays = name in ARRAY_CLASSES
+        self.call = "call_inside" if root_of(name) in ON_DEMAND and not self.of_arrays else "call"
         self.starts = [*_starts(lines), len(lines)]
         try:
             self.imports = [node for start, end in self.blocks() for node in self._imports(start, end)]
@@ -179,6 +182,7 @@ class Sources:
         file = code.co_filename
         before = compile(ast.Module([*module.imports, *statements], []), file, "exec", flags, dont_inherit=True)
         reader = Reader(module.lines, file, module.imported, module.call)
+        reader.of_library = reader.of_library and not module.of_arrays
         changed = [new for statement in statements for new in reader.read(statement)]
         after = compile(ast.Module([*module.imports, *changed], []), file, "exec", flags, dont_inherit=True)
         pairs = list(_paired(before, _linked(after, {**reader.constants, OPERATIONS: self.operations})))

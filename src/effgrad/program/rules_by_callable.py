@@ -5,7 +5,7 @@ The rules for each module of SciPy are in a module of effgrad, imported when the
 
 import importlib
 from collections.abc import Callable
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,15 @@ from effgrad.effects import handled
 from effgrad.functions import python
 from effgrad.functions.numpy import makers, source
 from effgrad.functions.scipy.tables import Calling, Items, Method, Running
+from effgrad.nested import leaves
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
-from effgrad.program.listed import gatherer, given_arrays
+from effgrad.program.listed import gatherer, given_arrays, is_irregular, objects
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
-from effgrad.program.subclasses import has_subclass, is_held, perform
+from effgrad.program.subclasses import has_mask, has_subclass, is_held, perform
+from effgrad.program.threads import starting
 from effgrad.program.views import ITSELF, trimmed, viewing
 from effgrad.vocabulary import Object, Reached, Tree
 
@@ -128,6 +130,8 @@ class Rules:
                 del self.awaited[name]
 
     def bound(self, f: MethodType) -> Object:
+        if (instead := starting(f)) is not None:
+            return instead
         if not self.bound_methods:
             return None
         return self.bound_methods.get((id(f.__self__), f.__func__))
@@ -237,10 +241,10 @@ def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], i
 
 
 def with_lists(f: Any, target: Object) -> Object:
-    gather, given_back = gatherer(f), f in ITSELF
+    gather, returns_itself = gatherer(f), f in ITSELF
 
     def given(*args: Object, **kwargs: Object) -> Object:
-        itself = args[0] if given_back and args and isinstance(args[0], np.ndarray) else None
+        itself = args[0] if returns_itself and args and isinstance(args[0], np.ndarray) else None
         by_class = _by_class(f, given, args, kwargs)
         if by_class is not NotImplemented:
             return by_class
@@ -258,9 +262,17 @@ def with_lists(f: Any, target: Object) -> Object:
     return given
 
 
+# Functions of NumPy's namespace in Python that call no methods of masked arrays; the others do, and leave elements out.
+UNMASKED = frozenset((np.clip, np.einsum, np.interp))
+
+
 def _by_class(f: Any, target: Object, args: Object, kwargs: Object) -> Object:
     """Return the result that the class of an argument decides, an array subclass or a table, or `NotImplemented`."""
-    if has_subclass((*args, *kwargs.values())) and holds_traced((args, kwargs)):
+    given = *args, *kwargs.values()
+    if has_subclass(given) and holds_traced((args, kwargs)):
+        source = getattr(f, "_implementation", None)
+        if type(source) is FunctionType and f.__module__ == "numpy" and f not in UNMASKED and has_mask(given):
+            return vars(SOURCES.operations)["call_inside"](source)(*args, **kwargs)
         return perform(f, target, args, kwargs)
     if args and has_method(args[0], f):
         return vars(SOURCES.operations)["call"](getattr(args[0], f.__name__))(*args[1:], **kwargs)
@@ -276,6 +288,9 @@ def with_records(f: Any, target: Any) -> Any:
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
         if args and type(args[0]) in TEXTUAL:
             refuse_texts(args[0])
+        if args and dtype is not None and np.dtype(dtype).hasobject and not {*kwargs} - {"dtype"}:
+            if is_irregular(args[0]) and traced_inside(args[0]):
+                return objects(args[0])
         if args and dtype is not None and np.dtype(dtype).names is not None and traced_inside(args[0]):
             result = f(plain_tree(args[0]), *args[1:], **kwargs)
             vars(SOURCES.operations)["write_item"](args[0], result, ...)
@@ -343,11 +358,7 @@ def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tra
 
 def holds_traced(tree: Tree) -> bool:
     """Whether a traced value, or an array that holds traced values, is among the arguments."""
-    if type(tree) in (list, tuple):
-        return any(map(holds_traced, tree))
-    if type(tree) is dict:
-        return any(map(holds_traced, tree.values()))
-    return traced_inside(tree) or is_held(tree)
+    return any(traced_inside(leaf) or is_held(leaf) for leaf in leaves(tree))
 
 
 def creating(target: Callable[..., object]) -> Callable[..., object]:

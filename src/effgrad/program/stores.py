@@ -9,7 +9,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from effgrad.program.direct import asked, both, names_of, on_one_line
+from effgrad.program.direct import class_tests, conjunction, names_of, on_one_line
 from effgrad.program.syntax import BINARY, Reader, iterated, key, placed, rewrites, statements, tested
 from effgrad.vocabulary import Object
 
@@ -49,7 +49,7 @@ def unpacked(reader: Reader, place: ast.Tuple | ast.List, value: ast.expr) -> as
     return reader.operation("unpacked", value, value, ast.Constant(shape))
 
 
-def each(reader: Reader, place: Object, values: ast.expr) -> ast.expr:
+def iterated_values(reader: Reader, place: Object, values: ast.expr) -> ast.expr:
     """Return the expression that a loop iterates over, which prepares each item if the target unpacks it."""
     if not isinstance(place, ast.Tuple | ast.List):
         return values
@@ -75,7 +75,7 @@ def comprehension(reader: Reader, node: ast.comprehension) -> Object:
     if node.is_async:
         node.iter = reader.operation("iterate_async", node.iter, reader.visit(node.iter))
     else:
-        node.iter = each(reader, node.target, iterated(reader, node.iter))
+        node.iter = iterated_values(reader, node.target, iterated(reader, node.iter))
     return node
 
 
@@ -166,7 +166,7 @@ def store(reader: Reader, place: Object, value: ast.expr, at: ast.AST) -> ast.st
 
 @rewrites(ast.AugAssign)
 def augmented(reader: Reader, node: ast.AugAssign) -> Object:
-    plain = reader.is_number(node.target) and reader.is_number(node.value)
+    plain = reader.yields_number(node.target) and reader.yields_number(node.value)
     if isinstance(node.target, ast.Name) and not plain and on_one_line(node):
         names = names_of(node.value, reader.numbers)
         if names is not None:
@@ -191,14 +191,14 @@ def directly(reader: Reader, node: ast.AugAssign, names: list[ast.Name]) -> ast.
     """Return `s += a * x` also unchanged, for an `s` that is a number or a traced value: not an array to write to."""
     target: Object = node.target
     before, place = copy.deepcopy(node), ast.copy_location(ast.Name(target.id, ast.Load()), target)
-    questions = asked([place], "OPERANDS", reader.named)
-    questions += asked([name for name in names if name.id != target.id], "DIRECT", reader.named)
+    questions = class_tests([place], "OPERANDS", reader.named)
+    questions += class_tests([name for name in names if name.id != target.id], "DIRECT", reader.named)
     reader.stays = True
     value = reader.visit(node.value)
     reader.stays = False
     name = "i" + BINARY[type(node.op)].strip("_")
     read = placed(ast.Assign([target], reader.operation(name, node, copy.copy(place), value)), node)
-    return placed(ast.If(both(questions), [before], [read]), node)
+    return placed(ast.If(conjunction(questions), [before], [read]), node)
 
 
 def _updated_at_once(reader: Reader, name: str, node: Any) -> ast.stmt:

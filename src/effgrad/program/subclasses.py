@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from effgrad.arrays.subarrays import REFUSED
+from effgrad.arrays import reach
 from effgrad.arrays.value import Tracer, depends, no_subclass
 from effgrad.arrays.written import handle, memories, memory_of, numbers_of, read
+from effgrad.nested import leaves, map_leaves
 from effgrad.vocabulary import Object, Params, Tree
 
 
@@ -33,6 +34,11 @@ def has_subclass(tree: Tree) -> bool:
     return any(map(has_subclass, tree)) if type(tree) in (list, tuple) else is_subclass(tree)
 
 
+def has_mask(tree: Tree) -> bool:
+    """Whether an argument is a masked array, or contains one in lists and tuples."""
+    return any(isinstance(leaf, np.ma.MaskedArray) for leaf in leaves(tree))
+
+
 def read_arrays(value: object) -> Object:
     """Return a value read from its memory. An array of a subclass is not read: its class may define the operation."""
     return value if is_subclass(value) else read(value)
@@ -44,20 +50,11 @@ def perform_any(operate: Callable[..., Object], *operands: object) -> Object:
     return operate(*operands) if plainly else perform(operate, operate, operands, {})
 
 
-def each(tree: Tree, what: Callable[[Object], Object]) -> Object:
-    """Apply a function to each leaf of nested lists, tuples and dictionaries."""
-    if type(tree) in (list, tuple):
-        return type(tree)(each(item, what) for item in tree)
-    return {key: each(item, what) for key, item in tree.items()} if type(tree) is dict else what(tree)
-
-
 def perform(f: Callable[..., Object], rule: Callable[..., Object], args: tuple[Object, ...], kwargs: Params) -> Object:
     """Apply a function of NumPy by its rule, and give the result the class and attributes that NumPy would."""
     kinds = subclasses((*args, *kwargs.values()))
-    if any(issubclass(kind, REFUSED) for kind in kinds):
-        raise no_subclass(kinds[0])
-    value = rule(*each(args, as_array), **each(kwargs, as_array))
-    shown = f(*each(args, as_numbers), **each(kwargs, as_numbers))
+    value = rule(*map_leaves(as_array, args), **map_leaves(as_array, kwargs))
+    shown = f(*map_leaves(as_numbers, args), **map_leaves(as_numbers, kwargs))
     return dressed(shown, value, kinds[0])
 
 
@@ -91,6 +88,8 @@ def dressed(shown: Object, value: Object, kind: type) -> Object:
     """Return a traced result in the array `shown` that NumPy computed, which has the class and the attributes."""
     if type(shown) in (list, tuple) and type(value) in (list, tuple) and len(shown) == len(value):
         return type(shown)(dressed(one, other, kind) for one, other in zip(shown, value, strict=True))
+    if isinstance(shown, np.ma.MaskedArray):
+        value = _as_masked(shown, value)
     if not has_same_numbers(shown, value):
         raise no_subclass(kind)
     if not is_subclass(shown) or not depends(value):
@@ -99,6 +98,15 @@ def dressed(shown: Object, value: Object, kind: type) -> Object:
         return value
     handle(shown)[...] = np.reshape(value, shown.shape)
     return shown
+
+
+def _as_masked(shown: Object, value: Object) -> Object:
+    """Return the rule's result with NumPy's number in a masked place where it is another one, as outside a domain."""
+    numbers = np.asarray(numbers_of(value) if depends(value) else value)
+    if numbers.shape != shown.shape or not depends(value):
+        return value
+    other = np.ma.getmaskarray(shown) & ~np.isclose(numbers, shown.data, rtol=1e-9, atol=0, equal_nan=True)
+    return value if not other.any() else reach.np.where(other, shown.data, value)
 
 
 def has_same_numbers(shown: object, value: Object) -> bool:

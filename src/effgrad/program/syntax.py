@@ -14,8 +14,8 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from effgrad.program.direct import asked, both, is_key, names_of, on_one_line
-from effgrad.program.numerals import is_concrete, is_number, lists_in, numbers_in
+from effgrad.program.direct import class_tests, conjunction, is_key, names_of, on_one_line
+from effgrad.program.numerals import is_concrete, lists_in, numbers_in, yields_number
 from effgrad.vocabulary import Object
 
 # The string constant that stands for the module of operations until the code is linked. No program contains it.
@@ -58,6 +58,7 @@ class Reader(ast.NodeTransformer):
 
     def __init__(self, lines: list[str], file: str, imported: set[str], call: str) -> None:
         self.lines, self.file, self.imported, self.call = lines, file, imported, call
+        self.of_library = call != "call" or any(place in file for place in LIBRARY_PATHS)
         # The names in the innermost function that are certainly numbers, the names that it binds to lists, and whether
         # its loops ask the handlers how to run.
         self.numbers: frozenset[str] = frozenset()
@@ -94,7 +95,7 @@ class Reader(ast.NodeTransformer):
         self.stays = True
         read = otherwise()
         self.stays = False
-        return placed(ast.IfExp(both(asked(names, "DIRECT", self.named)), before, read), node)
+        return placed(ast.IfExp(conjunction(class_tests(names, "DIRECT", self.named)), before, read), node)
 
     def named(self, name: str) -> ast.expr:
         """Return an expression for an attribute of the module of operations."""
@@ -102,7 +103,7 @@ class Reader(ast.NodeTransformer):
 
     def read_now(self, node: ast.expr) -> ast.expr:
         """Return an expression for the value of `node`, where an array's current elements are read from its memory."""
-        if self.is_number(node) or isinstance(node, ast.Compare | ast.Lambda | ast.JoinedStr):
+        if self.yields_number(node) or isinstance(node, ast.Compare | ast.Lambda | ast.JoinedStr):
             return node
         return self.operation("read", node, node)
 
@@ -116,9 +117,9 @@ class Reader(ast.NodeTransformer):
         self.names += 1
         return f"@{self.names}"
 
-    def is_number(self, node: ast.AST) -> bool:
+    def yields_number(self, node: ast.AST) -> bool:
         """Whether an expression is certainly a number or a string, so that its operators are Python's."""
-        return is_number(node, self.numbers)
+        return yields_number(node, self.numbers)
 
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -153,8 +154,7 @@ def call(reader: Reader, node: ast.Call) -> Object:
     node.keywords = [reader.visit(keyword) for keyword in node.keywords]
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     # A library tests a type to follow a protocol, which a traced value implements (copy, Dask, pandas).
-    of_library = reader.call != "call" or any(place in reader.file for place in LIBRARY_PATHS)
-    asks_protocol = name in ("type", "isinstance") and of_library
+    asks_protocol = name in ("type", "isinstance") and reader.of_library
     asks_class = name == "isinstance" and len(node.args) == 2 and is_concrete(node.args[1])
     if name not in PLAIN_CALLS and not asks_protocol and not asks_class:
         node.func = resolved(reader, node.func)
@@ -191,12 +191,12 @@ def attribute(reader: Reader, node: ast.Attribute) -> Object:
     read = reader.operation("attribute", node, node.value, ast.Constant(node.attr))
     if node.attr not in OUTLINE or not isinstance(node.value, ast.Name) or not on_one_line(node):
         return read
-    return placed(ast.IfExp(both(asked([node.value], "DIRECT", reader.named)), node, read), node)
+    return placed(ast.IfExp(conjunction(class_tests([node.value], "DIRECT", reader.named)), node, read), node)
 
 
 @rewrites(ast.BinOp)
 def binary(reader: Reader, node: ast.BinOp) -> ast.AST:
-    if reader.is_number(node):
+    if reader.yields_number(node):
         return reader.generic_visit(node)
 
     def read() -> ast.expr:
@@ -208,7 +208,7 @@ def binary(reader: Reader, node: ast.BinOp) -> ast.AST:
 
 @rewrites(ast.UnaryOp)
 def unary(reader: Reader, node: ast.UnaryOp) -> ast.AST:
-    plain = reader.is_number(node)
+    plain = reader.yields_number(node)
     if isinstance(node.op, ast.Not):
         node.operand = truth(reader, node.operand)
         return node
@@ -224,7 +224,7 @@ def unary(reader: Reader, node: ast.UnaryOp) -> ast.AST:
 
 @rewrites(ast.Compare)
 def compare(reader: Reader, node: ast.Compare) -> ast.AST:
-    if reader.is_number(node) or all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+    if reader.yields_number(node) or all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
         return reader.generic_visit(node)
     return reader.directly(node, lambda: compared(reader, node))
 
@@ -251,7 +251,7 @@ def logical(reader: Reader, node: ast.BoolOp) -> ast.BoolOp:
 
 def truth(reader: Reader, test: ast.expr) -> ast.expr:
     """Return an expression whose truth Python can test in place of `test`."""
-    decided = reader.is_number(test) or isinstance(test, ast.Compare) or _is_negation(test)
+    decided = reader.yields_number(test) or isinstance(test, ast.Compare) or _is_negation(test)
     result: ast.expr = reader.visit(test)
     if decided or isinstance(result, ast.Compare | ast.Lambda | ast.JoinedStr):
         return result
@@ -301,8 +301,9 @@ def subscript(reader: Reader, node: ast.Subscript) -> ast.AST:
     read = reader.operation("getitem", node, node.value, key(reader, node.slice))
     if not direct or not isinstance(before.value, ast.Name):
         return read
-    questions = [*asked([before.value], "DIRECT", reader.named), *asked([*names.values()], "KEYS", reader.named)]
-    return placed(ast.IfExp(both(questions), before, read), node)
+    tests = class_tests([before.value], "DIRECT", reader.named)
+    tests += class_tests([*names.values()], "KEYS", reader.named)
+    return placed(ast.IfExp(conjunction(tests), before, read), node)
 
 
 def key(reader: Reader, index: ast.expr) -> ast.expr:
@@ -341,7 +342,7 @@ def joined(reader: Reader, node: ast.JoinedStr) -> ast.expr:
 
 def formatted(reader: Reader, node: ast.FormattedValue) -> ast.expr:
     reader.generic_visit(node)
-    if reader.is_number(node.value):
+    if reader.yields_number(node.value):
         return placed(ast.JoinedStr([node]), node)
     how = ast.Constant(chr(node.conversion) if node.conversion > 0 else "")
     return reader.operation("formatted", node.value, node.value, how, node.format_spec or ast.Constant(""))
@@ -369,12 +370,12 @@ def annotated(reader: Reader, node: ast.AnnAssign) -> ast.AnnAssign:
 def function(reader: Reader, node: Any) -> Object:
     outside, reader.numbers = (reader.numbers, reader.lists), numbers_in(node)
     reader.lists = lists_in(node)
-    asked, reader.asks = reader.asks, isinstance(node, ast.FunctionDef) and reader.call == "call"
+    class_tests, reader.asks = reader.asks, isinstance(node, ast.FunctionDef) and reader.call == "call"
     if isinstance(node, ast.Lambda):
         node.body = reader.visit(node.body)
     else:
         node.body = statements(reader, node.body)
-    (reader.numbers, reader.lists), reader.asks = outside, asked
+    (reader.numbers, reader.lists), reader.asks = outside, class_tests
     defaults(reader, node.args)
     if not isinstance(node, ast.Lambda):
         made = [reader.visit(decorator) for decorator in node.decorator_list]
@@ -384,9 +385,9 @@ def function(reader: Reader, node: Any) -> Object:
 
 @rewrites(ast.ClassDef)
 def class_block(reader: Reader, node: ast.ClassDef) -> ast.ClassDef:
-    asked, reader.asks = reader.asks, False
+    class_tests, reader.asks = reader.asks, False
     reader.generic_visit(node)
-    reader.asks = asked
+    reader.asks = class_tests
     return node
 
 

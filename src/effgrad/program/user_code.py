@@ -89,7 +89,7 @@ def _said_of_a_value(error: BaseException, text: str, line: Object) -> bool:
 
 
 def _called_compiled(frame: FrameType) -> bool:
-    """Whether a frame is `resolve.given`, calling a compiled function with traced values."""
+    """Whether a frame is `resolve.converting`, calling a compiled function with traced values."""
     ours = frame.f_globals.get("__name__") == "effgrad.program.resolve"
     return ours and traced_inside(frame.f_locals.get("args"))
 

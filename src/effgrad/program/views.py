@@ -29,9 +29,9 @@ def viewing(f: Any, target: Object) -> Object:
         if all(seen):
             return result
         values = target(*args, **kwargs)
-        if type(result) is np.ndarray:
-            return laid_as(result, values)
-        return type(result)(part if view else value for part, view, value in zip(parts, seen, values, strict=True))
+        if type(result) in (list, tuple):
+            return type(result)(part if view else value for part, view, value in zip(parts, seen, values, strict=True))
+        return laid_as(result, values) if type(result) is np.ndarray else values
 
     return given
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from effgrad import fast
 from effgrad.effects import Handler
 from effgrad.fast import FastForward
-from effgrad.modes import REVERSE
+from effgrad.modes import READABLE
 from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.forward import Forward
 from effgrad.modes.rerun import indistinguishable
@@ -189,7 +189,7 @@ MODES: dict[str, Value] = {
     "forward": Forward,
     "second_order": SecondOrder,
     "stack": stack,
-    **REVERSE,
+    **READABLE,
     "fast forward": FastForward,
-    **{f"fast {name}": mode for name, mode in fast.REVERSE.items() if mode is not REVERSE[name]},
+    **{f"fast {name}": mode for name, mode in fast.REVERSE.items() if mode is not READABLE[name]},
 }

@@ -1,12 +1,11 @@
 """The algebra rule: simplify operations with ones, zeros, signs, small powers and selections by constant conditions."""
 
-import math
 import operator
 
 import numpy as np
 
+from effgrad.primitives.elementwise import UNARY, multiply, negative, power, subtract, where
 from effgrad.primitives.elementwise import add as plus
-from effgrad.primitives.elementwise import multiply, negative, power, subtract, where
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.reduction import nan_slope_where
 from effgrad.stage.nodes import Node
@@ -39,8 +38,15 @@ def _neutral_or_absorbing(node: Node) -> Value:
         if _is(b, absorbing):
             return b
     if neutral[1] is not None and _is(b, neutral[1]):
-        return a
-    return b if neutral[0] is not None and _is(a, neutral[0]) else None
+        return a if _keeps_zeros(node, b) else None
+    return b if neutral[0] is not None and _is(a, neutral[0]) and _keeps_zeros(node, a) else None
+
+
+def _keeps_zeros(node: Node, zero: Value) -> bool:
+    """Whether a neutral number leaves floats as they are, if it is a zero: the sum of 0.0 and -0.0 is 0.0."""
+    if node.primitive is not plus or node.dtype.kind not in "fc":
+        return True
+    return bool(np.signbit(np.real(zero)).all() and (node.dtype.kind == "f" or np.signbit(np.imag(zero)).all()))
 
 
 def _is(value: Value, number: float) -> bool:
@@ -55,15 +61,21 @@ def _is(value: Value, number: float) -> bool:
 
 def _add(node: Node, add: Add) -> Value:
     for one, other in (node.args, node.args[::-1]):
-        if type(other) is Node and other.primitive is negative:
+        if _is_negative(other, node):
             return node.changed(primitive=subtract, args=(one, other.args[0]))
     return _doubled(node, add) if node.args[0] is node.args[1] else None
 
 
-def _doubled(node: Node, add: Add) -> Value:
-    """Rewrite the sum of two equal terms `w * c * x`, for a float c, as `w * (2 * c) * x`.
+def _is_negative(value: Value, node: Node) -> bool:
+    """Whether an argument of a node is a negative, of floats or of the node's dtype: -x of uint8 is 256 - x."""
+    negated = type(value) is Node and value.primitive is negative
+    return negated and (value.dtype.kind in "fc" or value.dtype == node.dtype)
 
-    The derivative of `c * x * x` is such a sum.
+
+def _doubled(node: Node, add: Add) -> Value:
+    """Rewrite the sum of two equal terms `w * c * x`, for a float c of at most 0.5, as `w * (2 * c) * x`.
+
+    The derivative of `0.5 * x * x` is such a sum.
     """
     (product, _) = node.args
     if product.primitive is not multiply:
@@ -72,14 +84,14 @@ def _doubled(node: Node, add: Add) -> Value:
     if type(scaled) is not Node or scaled.primitive is not multiply:
         return None
     w, c = scaled.args
-    if type(c) is not float or math.isinf(2 * c):
+    if type(c) is not float or abs(c) > 0.5:  # w * (2 * c) may overflow where w * c * x does not
         return None
     return product.changed(args=(add(scaled.changed(args=(w, 2 * c))), x))
 
 
 def _subtract(node: Node, add: Add) -> Value:
     a, b = node.args
-    if type(b) is Node and b.primitive is negative:
+    if _is_negative(b, node):
         return node.changed(primitive=plus, args=(a, b.args[0]))
     return None
 
@@ -88,9 +100,9 @@ def _multiply(node: Node, add: Add) -> Value:
     for one, other in (node.args, node.args[::-1]):
         if type(one) is Node:
             continue
-        if _is(one, -1) and type(other) is Node and other.shape == node.shape:
+        if _is(one, -1) and type(other) is Node and (other.shape, other.dtype) == (node.shape, node.dtype):
             return node.changed(primitive=negative, args=(other,))
-        if type(one) is float and other.primitive is negative:
+        if type(one) is float and _is_negative(other, node):
             return node.changed(args=(other.args[0], -one))
     return None
 
@@ -99,6 +111,8 @@ def _power(node: Node, add: Add) -> Value:
     base, exponent = node.args
     if type(exponent) is Node or np.ndim(exponent) or type(base) is not Node:
         return None
+    if exponent == 0.5 and base.kind is np.ndarray and base.dtype == node.dtype and base.dtype.kind == "f":
+        return node.changed(primitive=UNARY[np.sqrt], args=(base,))  # as NumPy does for arrays
     if exponent in (2, 3, 4) and base.dtype == node.dtype and base.dtype.kind == "f":
         square = node.changed(primitive=multiply, args=(base, base))
         if exponent == 2:

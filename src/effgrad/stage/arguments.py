@@ -8,22 +8,21 @@ import numpy as np
 import optree
 
 from effgrad.arrays.value import to_operand
-from effgrad.stage.stage import flatten, is_dynamic
+from effgrad.stage.nodes import SMALL
+from effgrad.stage.stage import is_dynamic
+from effgrad.trees import ORDERED, with_dataclasses
 from effgrad.vocabulary import Function, Params, Tree, Value
 
 Key = tuple[Hashable, ...]
 _LEAVES = {np.ndarray, float, np.float64, int, bool, str}
 NO_INTEGERS: frozenset[int] = frozenset()
-# Only integers nearer to zero than this may be inputs. This bounds the numbers of bits of what is computed from them,
-# so that results which fit into 64 bits are recognised (see `integers`).
-SMALL = 1 << 31
 
 
 def flattened(args: tuple[Value, ...], kwargs: Params) -> tuple[Sequence[Value], Value]:
     """Return the leaves of the arguments and their structure, which is None where each argument is a leaf itself."""
     if not kwargs and _LEAVES.issuperset(map(type, args)):
         return args, None
-    return flatten((args, kwargs))
+    return with_dataclasses((args, kwargs), ORDERED)
 
 
 def _array_type(leaf: Value) -> tuple[Value, ...]:
@@ -70,7 +69,7 @@ class Integers:
 
     def changing(self, leaves: Sequence[Value], key: Key) -> frozenset[int]:
         """Return the positions of the integers that are inputs from now on, for arguments of a new type."""
-        integers = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) is int and abs(leaf) < SMALL}
+        integers = _small(leaves)
         if not integers:
             return NO_INTEGERS
         first, known = self._seen(integers, key)
@@ -78,11 +77,20 @@ class Integers:
 
     def fix(self, leaves: Sequence[Value], key: Key, positions: Iterable[int]) -> None:
         """Keep the integers at these positions part of programs, though they change."""
-        self._seen({i: leaves[i] for i in positions}, key)[1].update(positions)
+        self._seen(_small(leaves), key)[1].update(positions)
+
+    def release(self, leaves: Sequence[Value], key: Key, positions: Iterable[int]) -> None:
+        """Let the integers at these positions be inputs again."""
+        self._seen(_small(leaves), key)[1].difference_update(positions)
 
     def _seen(self, integers: dict[int, int], key: Key) -> tuple[dict[int, int], set[int]]:
         without = tuple(part if i - 1 not in integers else int for i, part in enumerate(key))
         return self.seen.setdefault(without, (integers, set()))
+
+
+def _small(leaves: Sequence[Value]) -> dict[int, int]:
+    """Return the integers that may be inputs, by their positions."""
+    return {i: leaf for i, leaf in enumerate(leaves) if type(leaf) is int and abs(leaf) < SMALL}
 
 
 def named(f: Function, leaves: Sequence[Value], tree: Tree) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import CONSTANT, example
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, INPUT, UNRULED, Node, fill
@@ -21,11 +22,11 @@ class ClosedStage(Stage):
 
     def outer(self, value: Value) -> Staged:
         if id(value) not in self.lifted:
-            inside = self.inside(value)
+            inside = self.outer_example(value)
             self.lifted[id(value)] = value, Staged(self, inside, Node(INPUT, (), {}, (), inside))
         return self.lifted[id(value)][1]
 
-    def inside(self, value: Value) -> Value:
+    def outer_example(self, value: Value) -> Value:
         """Return the example that stands for a value from outside the function."""
         return example(value)
 
@@ -52,8 +53,8 @@ def replay(graph: Graph, leaves: Sequence[Value]) -> list[Value]:
         function = node.primitive.function
         if node.primitive is GUARD:
             guarded_value(*args)
-        elif function is float:
-            (values[node],) = args
+        elif function in (float, complex):
+            values[node] = as_pythons(*args)
         elif node.primitive.kind == UNRULED or isinstance(function, np.ufunc) or function in CONSTANT:
             values[node] = (node.primitive if node.primitive.kind == "elementwise" else function)(*args, **params)
         elif node.primitive.kind == "constant":

@@ -36,7 +36,8 @@ from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.passes import contracted, dead, simplifier
 from effgrad.stage.paths import Path, Paths, Program, titled_lines
 from effgrad.stage.python import executable
-from effgrad.stage.stage import flatten, is_dynamic, staged, values
+from effgrad.stage.stage import is_dynamic, staged, values
+from effgrad.trees import with_dataclasses
 from effgrad.vocabulary import Activation, Function, Option, Tree, Value
 
 # After this many paths for arguments of one type, the function is captured as one region, if that is possible.
@@ -221,7 +222,7 @@ class Compiled(Generic[P, R]):
     def _on_new_path(self, paths: Paths, inputs: Sequence[Value], leaves: Sequence[Value], tree: Tree) -> Value:
         """Stage and compile the path that these arguments take, and return its result."""
         start, loops, given = time.perf_counter(), self._loops(), (leaves, tree)
-        leaves, tree = given if tree is not None else flatten((leaves, {}))
+        leaves, tree = given if tree is not None else with_dataclasses((leaves, {}))
         try:
             with _collection_paused():
                 whole = self._whole(leaves, tree, paths)
@@ -233,8 +234,7 @@ class Compiled(Generic[P, R]):
                 except Exception:
                     if not paths.integers:
                         raise
-                    self.integers.fix(given[0], typed(*given)[0], paths.integers)  # Python may need their values
-                    return self._run(*given)
+                    return self._with_fixed(paths.integers, *given)
             paths.limited = graph.limit is not None and self._has_own(loops)
             check_limit(graph, program, self.limits, time.perf_counter() - start)
             paths.add(Path(graph, program, time.perf_counter() - start, loops.unrolled), leaves)
@@ -248,6 +248,19 @@ class Compiled(Generic[P, R]):
         if graph.differentiated and any(map(undefined, outputs)):
             return self._by_function(*given)
         return optree.tree_unflatten(graph.tree, outputs)
+
+    def _with_fixed(self, integers: frozenset[int], leaves: Sequence[Value], tree: Tree) -> Value:
+        """Run with some integers as part of the program, as Python may need their values.
+
+        They are inputs again if that raises an error too.
+        """
+        key = typed(leaves, tree)[0]
+        self.integers.fix(leaves, key, integers)
+        try:
+            return self._run(leaves, tree)
+        except Exception:
+            self.integers.release(leaves, key, integers)
+            raise
 
     def _whole(self, leaves: Sequence[Value], tree: Tree, paths: Paths) -> tuple[Graph, list[Value], Program] | None:
         """Return one program for all paths, the function as one region, once there are many paths; None otherwise."""

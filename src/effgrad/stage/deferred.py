@@ -15,13 +15,13 @@ import numpy as np
 
 from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.move import astype
-from effgrad.primitives.primitive import Primitive, constant
+from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.product import einsum, matmul
 from effgrad.primitives.reduction import maximum_of, minimum_of, sum_
 from effgrad.vocabulary import DType, Params, Value
 
 # Operations on arrays of fewer elements are carried out: that takes less time than inferring shape, dtype and layout.
-LARGE = 1 << 14
+DEFERRED_SIZE = 1 << 14
 
 # Python's comparisons and logical operators, which act on arrays element by element.
 TRUTH_OPERATORS = {
@@ -52,13 +52,6 @@ class Deferred:
 
     def __len__(self) -> int:
         return len(np.empty(self.shape, np.bool_))
-
-    def item(self) -> "Deferred":
-        """Return the number as a Python float or complex, deferred too."""
-        kind = complex if self.dtype.kind == "c" else float
-        number = Deferred(kind, (), np.dtype(kind), True)
-        number.operation = constant(kind), [self], {}
-        return number
 
 
 def force(value: Value) -> Value:
@@ -92,21 +85,21 @@ def result(primitive: Primitive, args: Sequence[Value], params: Params) -> Value
     """Return the result of an operation, deferred for large arrays, and for loops, which would have to be compiled."""
     if primitive.yields is None:
         for a in args:
-            if type(a) is Deferred or (type(a) is np.ndarray and a.size >= LARGE):
+            if type(a) is Deferred or (type(a) is np.ndarray and a.size >= DEFERRED_SIZE):
                 break
         else:
             return primitive.function(*args, **params)
-    told = infer_result(primitive, args, params)
-    if told is None:
+    inferred = infer_result(primitive, args, params)
+    if inferred is None:
         return primitive.function(*map(force, args), **params)
     # The program may overwrite an argument later, so the deferred operation keeps its present value.
-    told.operation = primitive, [_as_now(a) for a in args], params
-    return told
+    inferred.operation = primitive, [_as_now(a) for a in args], params
+    return inferred
 
 
 def _as_now(a: Value) -> Value:
     """Return an argument that later writes cannot change; a large array in C order is already a copy, or an input."""
-    if type(a) is not np.ndarray or not a.flags.writeable or (a.size >= LARGE and a.flags.c_contiguous):
+    if type(a) is not np.ndarray or not a.flags.writeable or (a.size >= DEFERRED_SIZE and a.flags.c_contiguous):
         return a
     return a.copy("K")
 
@@ -121,8 +114,9 @@ def share_memory(a: Value, b: Value) -> bool:
 
 def infer_result(primitive: Primitive, args: Sequence[Value], params: Params) -> Deferred | None:
     """Return the deferred result of an operation; None if its shape, dtype and layout cannot be inferred."""
-    if primitive.function is float:  # from a derivative with respect to a Python float
-        return Deferred(float, (), np.dtype(float), True)
+    if primitive.function in (float, complex):  # a number becomes Python's
+        kind: Any = primitive.function
+        return Deferred(kind, (), np.dtype(kind), True)
     rule = _viewed if primitive.view else _joined if primitive.places else _RULES.get(primitive)
     if primitive.yields is not None:
         shape, dtype = primitive.yields(**params)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from effgrad.stage.drawing import svg
-from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, same
+from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, is_expected
 from effgrad.stage.python import source
 from effgrad.vocabulary import Tree, Value
 
@@ -65,7 +65,7 @@ class Graph:
             for node in self.nodes:
                 args = [value(a) for a in node.args]
                 if node.primitive is GUARD:
-                    if not same(args[0], node.expected):
+                    if not is_expected(args[0], node.expected):
                         raise GuardFailed(position, args[0])
                     position += 1
                 else:

@@ -21,6 +21,10 @@ GUARD = Primitive("guard", lambda value: value, "guard", (), ())
 
 _FLOAT = np.dtype(float)
 
+# Python's integers that are nearer to zero than this may be inputs, or be made of NumPy's. This bounds the numbers of
+# bits of what is computed from them, so that results which fit into 64 bits are recognised (see `integers`).
+SMALL = 1 << 31
+
 # The parameters of operations without parameters.
 NONE: dict[str, Value] = {}
 
@@ -166,14 +170,18 @@ def check_shape(node: Node, value: Value) -> None:
 def answer(value: Value) -> Value:
     """Return a key of a guarded value: the shape and bytes of an array, or a number.
 
-    All NaN have one key, and 0.0 and -0.0 have two.
+    All NaN have one key, and 0.0 and -0.0 have two. So do complex numbers whose parts differ in the sign of a zero.
     """
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.shape:
         return value.shape, value.tobytes()
+    if isinstance(value, np.ndarray):
+        value = value[()]
+    if isinstance(value, complex | np.complexfloating):
+        return answer(value.real), answer(value.imag)
     return "nan" if value != value else value if value != 0 else str(value)
 
 
-def same(value: Value, expected: Value) -> bool:
+def is_expected(value: Value, expected: Value) -> bool:
     """Whether a guarded value is the recorded one."""
     return bool(answer(value) == answer(expected))
 

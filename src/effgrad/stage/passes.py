@@ -14,7 +14,7 @@ from effgrad.primitives.product import einsum
 from effgrad.stage.algebra import algebra, has_rule
 from effgrad.stage.contraction import inner, joined, paired, products
 from effgrad.stage.graph import Graph
-from effgrad.stage.nodes import GUARD, INPUT, Node, same
+from effgrad.stage.nodes import GUARD, INPUT, Node, is_expected
 from effgrad.stage.rules import Add, Rule, key_of
 from effgrad.stage.shapes import SHAPES, shapes
 from effgrad.vocabulary import Value
@@ -30,7 +30,7 @@ def constants(node: Node, add: Add) -> Value:
     if node.slots or node.size > max(LARGEST_CONSTANT, *(np.size(a) for a in node.args), 0):
         return node
     if node.primitive is GUARD:
-        return None if same(node.args[0], node.expected) else node
+        return None if is_expected(node.args[0], node.expected) else node
     with np.errstate(all="ignore"):
         return node.primitive.function(*node.args, **node.params)
 
@@ -160,10 +160,10 @@ def structure(graph: Graph) -> Value:
     def named(value: Value) -> Value:
         return (Node, numbers[value]) if type(value) is Node else key_of(value)
 
-    def told(node: Node) -> Value:
+    def described(node: Node) -> Value:
         return node.primitive, node.dtype, node.shape, node.kind
 
     return (
-        tuple(map(told, graph.inputs)), tuple(map(named, graph.outputs)),
-        tuple((told(n), key_of(n.params), *map(named, (*n.args, *n.slots))) for n in graph.nodes),
+        tuple(map(described, graph.inputs)), tuple(map(named, graph.outputs)),
+        tuple((described(n), key_of(n.params), *map(named, (*n.args, *n.slots))) for n in graph.nodes),
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.errors import StagingWarning, warn
+from effgrad.stage.attempts import depends_on_values
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GuardFailed, ancestors, answer
 from effgrad.vocabulary import Value
@@ -34,7 +35,7 @@ def _described(leaves: Sequence[Value]) -> str:
 class Path:
     """One path: its program, the answers of its guards, and the function that builds the result from the outputs."""
 
-    __slots__ = ("answers", "differentiated", "graph", "program", "result", "seconds", "unrolled")
+    __slots__ = ("answers", "differentiated", "graph", "looping", "program", "result", "seconds", "unrolled")
 
     def __init__(self, graph: Graph, program: Program, seconds: float, unrolled: Sequence[str] = ()) -> None:
         self.graph, self.program, self.seconds, self.differentiated = graph, program, seconds, graph.differentiated
@@ -42,6 +43,7 @@ class Path:
         self.unrolled = unrolled
         # The function that builds the result from the outputs.
         self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
+        self.looping = any(node.primitive.yields is not None for node in graph)
         self.answers = tuple(answer(guard.expected) for guard in graph.guards)
 
 
@@ -82,21 +84,30 @@ class Paths:
         self.all.clear()
 
     def run(self, leaves: Sequence[Value]) -> tuple[Path, list[Any]] | None:
-        """Return the path that these leaves take, and its outputs; None if the path is not known."""
+        """Return the path that these leaves take, and its outputs; None if the path is not known.
+
+        An operation that raises an error ends a path as a guard does: the program may catch the error.
+        """
         path, tried = self.latest, set[Path]()
         while path is not None:
             try:
                 outputs = path.program(*leaves)
             except GuardFailed as failed:
-                tried.add(path)
-                told = failed.position >= 0
-                path = self.known.get((*path.answers[: failed.position], answer(failed.value))) if told else None
-                if path in tried or not told:
-                    # A result of another shape fails at no guard, so no answers lead to its path: try all others.
-                    path = next((other for other in reversed(self.all) if other not in tried), None)
+                guarded = failed.position >= 0
+                before = path.answers[: failed.position]
+                following = self.known.get((*before, answer(failed.value))) if guarded else None
+            except Exception as error:
+                if path.looping or not depends_on_values(error):  # a loop's errors are not those of its steps
+                    raise
+                guarded, following = False, None
             else:
                 self.latest = path
                 return path, outputs
+            tried.add(path)
+            if following in tried or not guarded:
+                # No answers lead to the path of an error, or of a result of another shape: try all others.
+                following = next((other for other in reversed(self.all) if other not in tried), None)
+            path = following
         return None
 
     @property

@@ -38,6 +38,8 @@ def _scatter_add(shape, indices, pieces):
 def _same(value, expected):
     if isinstance(expected, np.ndarray):
         return value.shape == expected.shape and value.tobytes() == expected.tobytes()
+    if isinstance(expected, complex | np.complexfloating):
+        return str(value) == str(expected)
     if expected != expected:
         return value != value
     return bool(value == expected and (expected != 0 or str(value) == str(expected)))
@@ -64,6 +66,9 @@ def _scalar(value: Value) -> str:
     """The text of a number, or of any other value whose text is its `repr`."""
     if type(value) is float and not np.isfinite(value):
         return "np.nan" if np.isnan(value) else "np.inf" if value > 0 else "-np.inf"
+    if isinstance(value, complex | np.complexfloating):  # the text of a negative zero or an infinity would be another
+        parts = f"complex({_scalar(float(value.real))}, {_scalar(float(value.imag))})"
+        return f"np.{value.dtype.name}({parts})" if isinstance(value, np.generic) else parts
     if isinstance(value, np.floating) and not np.isfinite(value):
         return f"np.{value.dtype.name}({_scalar(float(value))})"
     if isinstance(value, np.generic) and value.dtype.kind == "b":
@@ -136,7 +141,7 @@ class Printer:
         operates = isinstance(form, str) and form[0] in "({"  # the arguments stand next to an operator
         args = [f"({a})" if a.startswith("-") else a for a in args] if operates else list(map(_bare, args))
         slots = [_Text(self.text(s)) for s in node.slots]
-        params = {key: self._parameter(key, value, slots) for key, value in node.params.items()}
+        params = {key: self._parameter(key, value, slots, form is not None) for key, value in node.params.items()}
         if form is not None:
             given = {**params, "args": ", ".join(args), "scalar": "" if node.shape else "[()]"}
             return form.format(*args, **given) if isinstance(form, str) else form(*args, **given)
@@ -147,7 +152,7 @@ class Printer:
             parts, function = f"[{function.number}]{parts}", function.function
         return called + parts
 
-    def _parameter(self, key: str, value: Value, slots: list[_Text]) -> str:
+    def _parameter(self, key: str, value: Value, slots: list[_Text], in_form: bool) -> str:
         def filled(tree: Tree) -> Value:
             if type(tree) is Slot:
                 return slots[tree.number]
@@ -157,7 +162,7 @@ class Printer:
         if self.bound is not None and not isinstance(value, _WRITTEN):  # such as a loop, or a sparse system
             self.bound[name := f"{key}{len(self.bound)}"] = value
             return name
-        return self.index(value) if key == "index" else self.text(value)
+        return self.index(value) if key == "index" and in_form else self.text(value)  # a form has brackets for it
 
     def callable(self, node: Node) -> str:
         """Return the text by which the implementation of a primitive is called, and note the import that it needs."""

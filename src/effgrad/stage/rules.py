@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import NUMERIC_KINDS
 from effgrad.stage.nodes import Node, Slot
 from effgrad.vocabulary import Value
 
@@ -17,7 +18,7 @@ Add = Callable[[Node], Any]
 Rule = Callable[[Node, Add], Any]
 
 # Arrays of at least this many bytes are compared by a digest.
-LARGE = 1 << 16
+DIGESTED_BYTES = 1 << 16
 
 
 def key_of(value: Value) -> Value:
@@ -33,18 +34,18 @@ def key_of(value: Value) -> Value:
         return type(value), *map(key_of, value)
     if type(value) is dict:
         return tuple((k, key_of(v)) for k, v in value.items())
-    told = value is None or value is Ellipsis or isinstance(value, _TOLD_BY_REPR)
-    return type(value), repr(value) if told else id(value)
+    by_repr = value is None or value is Ellipsis or isinstance(value, _BY_REPR)
+    return type(value), repr(value) if by_repr else id(value)
 
 
 def _contents(value: np.ndarray) -> bytes:
     """Return the bytes of an array, or a digest of them if the array is large."""
-    if value.nbytes < LARGE or value.dtype.kind not in "fciub":
+    if value.nbytes < DIGESTED_BYTES or value.dtype.kind not in NUMERIC_KINDS:
         return value.tobytes()
     return hashlib.sha256(np.ascontiguousarray(value).data).digest()
 
 
-_TOLD_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
+_BY_REPR = (bool, int, float, complex, str, bytes, slice, type, np.generic, np.dtype, Slot)
 
 
 def weak(kind: type) -> Value:

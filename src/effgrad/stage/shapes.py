@@ -57,6 +57,8 @@ def _sum(node: Node, add: Add) -> Node | None:
     axes = reduced_axes(node.params["axis"], len(shape))
     if type(a) is not Node or any(shape[i] != 1 for i in axes) or node.kind is not np.ndarray:
         return None
+    if a.dtype != node.dtype:  # a sum of truth values or of small integers is of 64 bits
+        return None
     return reshaped(node, a, node.shape) if axes else a
 
 

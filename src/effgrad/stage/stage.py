@@ -18,6 +18,7 @@ import optree
 from effgrad import program
 from effgrad.api.tracebacks import boundary, of_function
 from effgrad.arrays import value as traced
+from effgrad.arrays.layout import DOUBLES, NUMERIC_KINDS, same_elements
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.value import Smooth, owned_by
 from effgrad.effects import Handler
@@ -28,8 +29,10 @@ from effgrad.primitives.product import einsum
 from effgrad.program.control import Control
 from effgrad.program.user_code import run_handled
 from effgrad.stage import deferred
-from effgrad.stage.deferred import LARGE, force
+from effgrad.stage.attempts import attempt, depends_on_values
+from effgrad.stage.deferred import DEFERRED_SIZE, force
 from effgrad.stage.graph import Graph
+from effgrad.stage.integers import beside, from_numpy
 from effgrad.stage.moves import repeated_constant
 from effgrad.stage.nodes import GUARD, INPUT, NONE, UNRULED, Node, Slot
 from effgrad.stage.passes import PASSES, Simplifier
@@ -40,8 +43,7 @@ from effgrad.vocabulary import Function, Option, Params, Tree, Value
 # The parameters of moves whose integers may be values that the program computes.
 _INDICES = {"index", "indices"}
 _USUAL = {float, np.float64, np.ndarray}
-_FLOATS = {float, np.float64}
-_KEPT = {Node, float, int}
+_OPERANDS = {Node, float, int}
 _new: Any = object.__new__
 
 
@@ -83,13 +85,19 @@ class Stage(Handler[Smooth, Recompute, Control]):
     def apply(self, primitive: Any, *args: Value, **params: Option) -> Value:
         if len(args) == 2 and not params and (value := self.of_two(primitive, *args)) is not None:
             return value
+        if any([type(a) is Staged and type(a.primal) is int for a in args]):
+            args = tuple(beside(args, params))
         slots: list[Staged] = []
         inside, values = self._parameters(primitive, params, slots) if params else (NONE, NONE)
         broadcast = primitive.kind == "elementwise" or primitive is einsum
         read = [self.read(a, broadcast) for a in args]
-        result = deferred.result(primitive, [example for example, _ in read], values)
-        kept = tuple([kept for _, kept in read])
-        return self.recorded(primitive, result, kept, inside, tuple([s.shadow for s in slots]))
+        kept, read_slots = tuple([kept for _, kept in read]), tuple([s.shadow for s in slots])
+        try:
+            result = deferred.result(primitive, [example for example, _ in read], values)
+        except Exception as error:
+            self.raised(error, primitive, kept, inside, read_slots)
+            raise
+        return self.recorded(primitive, result, kept, inside, read_slots)
 
     def of_two(self, primitive: Any, a: Value, b: Value) -> Value:
         """Apply a primitive to two arguments that are nodes or Python numbers; None for any other arguments.
@@ -98,17 +106,23 @@ class Stage(Handler[Smooth, Recompute, Control]):
         """
         x, i = (a.primal, a.shadow) if type(a) is Staged and a.owner is self else (a, a)
         y, j = (b.primal, b.shadow) if type(b) is Staged and b.owner is self else (b, b)
-        if type(i) not in _KEPT or type(j) not in _KEPT:
+        if type(i) not in _OPERANDS or type(j) not in _OPERANDS:
             return None
-        floats = type(x) in _FLOATS and type(y) in _FLOATS
-        result = primitive.function(x, y) if floats else deferred.result(primitive, (x, y), NONE)
+        floats = type(x) in DOUBLES and type(y) in DOUBLES
+        if not floats and (type(x) is int) != (type(y) is int) and not (type(x) in _OPERANDS and type(y) in _OPERANDS):
+            return None
+        try:
+            result = primitive.function(x, y) if floats else deferred.result(primitive, (x, y), NONE)
+        except Exception as error:
+            self.raised(error, primitive, (i, j), NONE, ())
+            raise
         return self.recorded(primitive, result, (i, j))
 
     def read(self, a: Value, broadcast: bool) -> tuple[Value, Value]:
         """Return the example's value of an argument, and the node or constant that stands for it in the graph."""
         if owned_by(a, self):
             return a.primal, a.shadow
-        if type(a) in _KEPT:
+        if type(a) in _OPERANDS:
             return a, a
         if self.is_outer(a):
             a = self.outer(a)
@@ -142,6 +156,13 @@ class Stage(Handler[Smooth, Recompute, Control]):
         staged.owner, staged.primal, staged.shadow = self, result, self.add(node)
         return staged
 
+    def raised(self, error: Exception, primitive: Any, args: Any, params: Params, slots: tuple[Node, ...]) -> None:
+        """Record that an operation raises an error, which the program may catch."""
+        if self.alive and depends_on_values(error):
+            kind: Any = type(error)
+            node = Node(attempt(primitive, kind), args, params, slots, np.True_)
+            self.guard(Staged(self, np.True_, self.add(node)))
+
     def place(self) -> str:
         """Return the user's line that runs now, as `file:line`; empty in a reverse pass, which has no lines."""
         frame = user_frame()
@@ -158,6 +179,8 @@ class Stage(Handler[Smooth, Recompute, Control]):
 
     def evaluated(self, function: Function, *args: Value) -> Value:
         """Record a function with no derivative."""
+        if function is int:
+            return from_numpy(*args)
         if self.alive and all([type(a) is float or owned_by(a, self) for a in args]):
             return self.apply(constant_primitive(function), *args)
         return record(constant_primitive(function), *args)
@@ -202,11 +225,11 @@ class Stage(Handler[Smooth, Recompute, Control]):
         """Answer Python's question about a value from the example, and record that the path depends on it."""
         node = value.shadow
         if self.alive and type(node) is Node and node not in self.guarded:
-            example = value.inside()
+            example = value.value_below()
             guard = Node(GUARD, (node,), NONE, (), example)
             guard.expected = np.array(example) if isinstance(example, np.ndarray) else example
             self.guarded[node] = self.add(guard)
-        return value.inside()
+        return value.value_below()
 
     def _parameters(self, primitive: Any, params: Params, slots: list[Staged]) -> tuple[dict[str, Value], ...]:
         """Return the parameters of a node, and those for the run on the example."""
@@ -232,7 +255,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
 
     def finish(self, output: Value) -> Graph:
         """Return the graph of the recorded program, with the leaves of `output` as its outputs."""
-        leaves, tree = flatten(output)
+        leaves, tree = with_dataclasses(output)
         for leaf in map(example_value, leaves):
             if not isinstance(leaf, np.ndarray | np.generic | float | int | complex | str | bytes):
                 raise NotStaged(
@@ -243,7 +266,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
 
 def _examples(tree: Tree, slots: list[Staged]) -> Value:
     if type(tree) is Slot:
-        return slots[tree.number].inside()
+        return slots[tree.number].value_below()
     if type(tree) in (tuple, list):
         return type(tree)(_examples(item, slots) for item in tree)
     return tree
@@ -287,7 +310,7 @@ def stage(f: Function, passes: Sequence[str] = (), show: bool = False) -> Callab
 
     @boundary
     def recorded(*args: Value, **kwargs: Option) -> Graph:
-        leaves, tree = flatten((args, kwargs))
+        leaves, tree = with_dataclasses((args, kwargs))
         graph = staged(f, leaves, tree)[0]
         for name in ("", *passes):
             graph = PASSES[name](graph) if name else graph
@@ -298,14 +321,9 @@ def stage(f: Function, passes: Sequence[str] = (), show: bool = False) -> Callab
     return recorded
 
 
-def flatten(tree: Tree) -> tuple[list[Value], Value]:
-    """Return the leaves of a pytree, and its structure."""
-    return with_dataclasses(tree)
-
-
 def is_dynamic(leaf: Value) -> bool:
     """Whether a leaf of the arguments is an input of the graph; anything else is part of the program."""
-    return isinstance(leaf, np.ndarray | np.generic | float | complex) and np.result_type(leaf).kind in "fciub"
+    return isinstance(leaf, np.ndarray | np.generic | float | complex) and np.result_type(leaf).kind in NUMERIC_KINDS
 
 
 def staged(
@@ -326,14 +344,11 @@ def staged(
 
 
 def _same(kept: np.ndarray, value: np.ndarray) -> bool:
-    """Whether an array still equals the copy that was kept, where NaN equals NaN.
-
-    Floats are compared by their bits, which takes a sixth of the time.
-    """
+    """Whether an array still equals the copy that was kept. Floats are compared by their bits, which is faster."""
     if value.dtype.kind == "f" and value.dtype.itemsize in (4, 8):
         whole = np.dtype(f"i{value.dtype.itemsize}")
         return np.array_equal(kept.view(whole), value.view(whole))
-    return np.array_equal(kept, value, equal_nan=value.dtype.kind in "fc")
+    return same_elements(kept, value)
 
 
 def _staged(
@@ -351,7 +366,7 @@ def _staged(
         loops = any("program" in n.params and n.params["program"].is_long for n in graph)
         graph.differentiated = stage.differentiated and not loops
         graph.limit = min(stage.limits, default=None)
-        return graph, [_kept(traced.plain(leaf)) for leaf in flatten(output)[0]]
+        return graph, [_kept(traced.plain(leaf)) for leaf in with_dataclasses(output)[0]]
 
     return run_handled(Stage(recorder, run_loop), program)
 
@@ -363,7 +378,7 @@ def _kept(leaf: Value) -> Value:
 
 def distinct(value: np.ndarray) -> np.ndarray:
     """Return the first part of a large array along each axis along which all parts are the same to the bit."""
-    if value.size < LARGE or value.dtype.kind not in "fiub" or value.itemsize > 8:
+    if value.size < DEFERRED_SIZE or value.dtype.kind not in "fiub" or value.itemsize > 8:
         return value
     for axis in range(value.ndim):
         bits = np.moveaxis(value.view(f"u{value.itemsize}"), axis, 0)

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import value as traced
+from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
+from effgrad.nested import leaves
 from effgrad.primitives.constants import BITS, CONSTANTS, ROWS
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.stage.deferred import Deferred, force, share_memory, small
@@ -64,10 +66,17 @@ def part_primitive(primitive: Primitive, number: int) -> Primitive:
 
 
 def _under_derivative(tree: Tree) -> bool:
-    """Whether an argument is traced by a derivative inside the staged program; a function of it then needs a rule."""
-    if type(tree) in (tuple, list):
-        return any(map(_under_derivative, tree))
-    return isinstance(tree, Tracer) and type(tree) is not Staged and type(traced.plain(tree)) is Staged
+    """Whether an argument is of a derivative or a batch inside the staged program; a function of it needs a rule."""
+    return any(
+        isinstance(leaf, Tracer) and type(leaf) is not Staged and isinstance(traced.plain(leaf), Tracer)
+        for leaf in leaves(tree)
+    )
+
+
+def _batched_above(value: "Staged", tree: Tree) -> bool:
+    """Whether an argument is of a batch inside the staged program, whose operations perform those of the program."""
+    below = [traced.plain(leaf) for leaf in leaves(tree) if isinstance(leaf, Tracer) and type(leaf) is not Staged]
+    return any(type(leaf) is Batched and leaf.owner.serial > value.owner.serial for leaf in below)
 
 
 def _is_one_operation(function: Function, args: Value, kwargs: Value) -> bool:
@@ -86,6 +95,8 @@ class Staged(TracedArray):
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **kwargs: Option) -> Value:
+        if _batched_above(self, inputs):
+            return NotImplemented
         if method == "__call__" and not kwargs and all(type(example_value(x)) is int for x in inputs):
             if np.result_type(ufunc(*map(example_value, inputs))).kind != "f":  # NumPy's integer, not Python's
                 return ufunc(*map(guarded_value, inputs))
@@ -95,6 +106,8 @@ class Staged(TracedArray):
         return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
 
     def __array_function__(self, function: Function, types: Value, args: Value, kwargs: Value) -> Value:
+        if _batched_above(self, (args, tuple(kwargs.values()))):
+            return self.beside_batch(function, types, args, kwargs)
         if function in SHARING and len(args) == 2:
             return share_memory(*map(example_value, args))
         if function in SHAPE_ONLY:
@@ -108,6 +121,12 @@ class Staged(TracedArray):
             return record(unruled_primitive(function), *args, **kwargs)
         return super().__array_function__(function, types, args, kwargs)
 
+    def beside_batch(self, function: Function, types: Value, args: Value, kwargs: Value) -> Value:
+        """Apply a function to members of a batch too, by its rule, or else leave it to the batch."""
+        if function in FUNCTIONS and function not in COMPOSED:
+            return super().__array_function__(function, types, args, kwargs)
+        return NotImplemented
+
     def __bool__(self) -> bool:
         return bool(guarded_value(self != 0 if self.dtype.kind in "fc" else self))
 
@@ -117,13 +136,13 @@ class Staged(TracedArray):
     def __round__(self, digits: int | None = None) -> Value:
         return round(guarded_value(self), digits)
 
-    def beside(self, array: Any, index: Any) -> Any:
+    def array_to_index(self, array: Any, index: Any) -> Any:
         return Staged(self.owner, array, self.owner.argument(array)) if self.dtype.kind in "iu" else array
 
     def __index__(self) -> int:
         # NumPy may call this for an exponent. No guard is needed where the answer is Python's error for a float.
-        whole = np.result_type(self.inside()).kind in "iub"
-        return operator.index(guarded_value(self) if whole else self.inside())
+        whole = np.result_type(self.value_below()).kind in "iub"
+        return operator.index(guarded_value(self) if whole else self.value_below())
 
     def __hash__(self) -> int:
         return key_hash(self, guarded_value(self))
@@ -148,13 +167,13 @@ class Staged(TracedArray):
         return np.logical_not(self) if truth else np.invert(self)
 
     def __repr__(self) -> str:
-        return f"Staged({self.inside()!r})"
+        return f"Staged({self.value_below()!r})"
 
     def shown(self) -> Any:
         whole = isinstance(self.primal, int | np.integer)  # an integer may become part of a name
-        return guarded_value(self) if whole else self.inside()
+        return guarded_value(self) if whole else self.value_below()
 
-    def inside(self, form: bool = False) -> Value:
+    def value_below(self, form: bool = False) -> Value:
         value = self.primal
         if form and type(value) is Deferred and value.ordered:
             return np.zeros(value.shape, value.dtype) if value.kind is np.ndarray else value.kind(0)
@@ -169,8 +188,8 @@ class Staged(TracedArray):
         value = self.primal
         return () if type(value) is float else value.shape if type(value) in _TYPED else np.shape(value)
 
-    flags = property(lambda self: self.inside().flags)
-    strides = property(lambda self: self.inside().strides)
+    flags = property(lambda self: self.value_below().flags)
+    strides = property(lambda self: self.value_below().strides)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
     dtype = property(lambda self: self.primal.dtype if type(self.primal) in _TYPED else np.result_type(self.primal))
@@ -180,6 +199,8 @@ def _recording(function: Function, reflected: bool = False) -> Value:
     def operate(self: Staged, other: Value) -> Value:
         if other is None and function in (operator.eq, operator.ne):
             return np.full(self.shape, function is operator.ne)[()]
+        if _batched_above(self, other):
+            return NotImplemented
         pair = (other, self) if reflected else (self, other)
         return record(constant_primitive(function), *pair)
 

@@ -7,8 +7,7 @@ reverse mode finds. The results of a rule are checked, so that errors are about 
 from collections.abc import Sequence
 
 from effgrad.api import vjp as pullback
-from effgrad.api.checks import NUMBERS
-from effgrad.arrays.layout import dtype_of, shape_of
+from effgrad.arrays.layout import NUMERIC_KINDS, dtype_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NotDifferentiable
@@ -17,7 +16,7 @@ from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.primitive import RULED, Primitive
 from effgrad.toolbox.frozen import joined
-from effgrad.trees import Structure, flatten
+from effgrad.trees import Structure, flatten, map_pytree
 from effgrad.vocabulary import Function, Params, Value
 
 
@@ -26,10 +25,10 @@ def traced(tree: Value) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in flatten(tree)[0])
 
 
-def is_number(leaf: Value) -> bool:
-    """Whether a leaf is a number, an array of numbers, or a tracer."""
+def is_numeric(leaf: Value) -> bool:
+    """Whether a leaf is a tracer, a number, or an array of numbers of any class, such as a table's column."""
     number = isinstance(leaf, Tracer | float | int | complex)
-    return number or getattr(getattr(leaf, "dtype", None), "kind", None) in NUMBERS
+    return number or getattr(getattr(leaf, "dtype", None), "kind", None) in NUMERIC_KINDS
 
 
 class Call:
@@ -67,7 +66,7 @@ class Call:
     def packed(self, result: Value) -> Value:
         """Return a result as one array: itself if it is a number or an array, else the vector of all its elements."""
         leaves, tree = flatten(result)
-        if not leaves or not all(map(is_number, leaves)):
+        if not leaves or not all(map(is_numeric, leaves)):
             raise NotDifferentiable(f"a function with a rule of its own, or its jvp, returned {result!r}: not numbers")
         if self.result is None:
             self.result, self.shapes = tree, [shape_of(leaf) for leaf in leaves]
@@ -105,7 +104,7 @@ class BlackBox(Primitive):
         if self.jvp is not None:
             moved = self.jvp(directions, y, *arguments)
         else:
-            moved = pullback(lambda g: self._cotangents(g, y, arguments), _zero_tree(y))[1](
+            moved = pullback(lambda g: self._cotangents(g, y, arguments), map_pytree(zeros_of, y))[1](
                 [t for t in flatten(directions)[0] if t is not None]
             )[0]
         self._check(moved, y, "jvp", "the result")
@@ -116,7 +115,7 @@ class BlackBox(Primitive):
     ) -> list[Value]:
         call = self.call
         g, y, arguments = call.unpacked(cotangents.dense(cotangent)), call.unpacked(result), call.arguments(args)
-        g = _conjugated(g)  # both forms compute the adjoint, but a primitive's rule is the transpose
+        g = map_pytree(conj, g)  # both forms compute the adjoint, but a primitive's rule is the transpose
         parts = self._cotangents(g, y, arguments) if self.vjp is not None else self._transposed(g, y, args, arguments)
         return [conj(parts[index]) for index in wanted]
 
@@ -183,7 +182,7 @@ class BlackBox(Primitive):
 
     def _check(self, given: Value, like: Value, form: str, what: str) -> None:
         (leaves, structure), (others, expected) = flatten(given), flatten(like)
-        if not all(map(is_number, leaves)):
+        if not all(map(is_numeric, leaves)):
             raise NotDifferentiable(f"the {form} of {self.title} returns {given!r}, and {what} is made of numbers")
         found, wanted = ([shape_of(leaf) for leaf in some] for some in (leaves, others))
         if found != wanted or structure.spec != expected.spec:
@@ -204,13 +203,3 @@ def _described(tree: Value, shapes: list[tuple[int, ...]]) -> str:
     if len(leaves) == 1 and tree is leaves[0]:
         return f"an array of shape {shapes[0]}" if shapes[0] else "a number"
     return f"a {type(tree).__name__} of arrays of shapes {shapes}" if leaves else repr(tree)
-
-
-def _conjugated(tree: Value) -> Value:
-    leaves, structure = flatten(tree)
-    return structure.unflatten(list(map(conj, leaves)))
-
-
-def _zero_tree(tree: Value) -> Value:
-    leaves, structure = flatten(tree)
-    return structure.unflatten([zeros_of(leaf) for leaf in leaves])

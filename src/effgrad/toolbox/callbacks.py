@@ -18,9 +18,10 @@ from effgrad.api import jvp, vjp
 from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import example, plain, traced_inside
-from effgrad.effects.effect import frames
+from effgrad.effects.effect import activations, frames
 from effgrad.errors import EscapedValue, NotBatched, NotStaged
 from effgrad.modes.batched import Batch
+from effgrad.nested import map_leaves
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.primitive import Primitive
@@ -59,12 +60,7 @@ def called_back(run: Run, name: str, ragged: Iterable[str] = (), followed: int |
 
 def _surrounded(*kinds: type) -> bool:
     """Whether a handler of one of these classes is around the current call."""
-    frame = frames.get()
-    while frame is not None:
-        if isinstance(frame.activation, kinds):
-            return True
-        frame = frame.below
-    return False
+    return any(isinstance(activation, kinds) for activation in activations(frames.get()))
 
 
 def _called_back(run: Run, name: str, ragged: frozenset[str], followed: int | None) -> Value:
@@ -194,12 +190,8 @@ class SolverSizedArray(NDArrayOperatorsMixin):
 
 
 def _regular(tree: Value) -> Value:
-    """Return arguments with each `Ragged` replaced by its array."""
-    if type(tree) in (list, tuple):
-        return type(tree)(map(_regular, tree))
-    if type(tree) is dict:
-        return {key: _regular(item) for key, item in tree.items()}
-    return tree.value if type(tree) is SolverSizedArray else tree
+    """Return arguments with each `SolverSizedArray` replaced by its array."""
+    return map_leaves(lambda leaf: leaf.value if type(leaf) is SolverSizedArray else leaf, tree)
 
 
 class CallBack(Primitive):

@@ -19,7 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 from effgrad import program
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends, example, plain
-from effgrad.effects.effect import frames
+from effgrad.effects.effect import activations, frames
 from effgrad.errors import EffgradError, EscapedValue, StagingWarning, warn
 from effgrad.stage.closures import ClosedStage, replay
 from effgrad.stage.graph import Graph
@@ -31,7 +31,7 @@ from effgrad.toolbox.frozen import as_number_or_array
 from effgrad.vocabulary import Function, Tree, Value
 
 # The number of results of a solver that are kept, because derivatives need them again.
-KEPT = 256
+MOST_RESULTS = 256
 # The most elements of a sparse Jacobian that is converted to a dense array.
 LARGEST = 4_000_000
 # Arguments of SciPy's functions that are not converted: callables with side effects, and options.
@@ -122,7 +122,7 @@ class Closure:
         def result(compute: Callable[[], Value]) -> tuple[Value, bool]:
             known = key in self.results
             if not known:
-                if len(self.results) >= KEPT:
+                if len(self.results) >= MOST_RESULTS:
                     self.results.pop(next(iter(self.results)), None)
                 self.results[key] = compute()
             return self.results[key], known and any(map(depends, values))
@@ -132,11 +132,7 @@ class Closure:
 
 def _operations() -> int:
     """Count the operations recorded so far by the staged programs around."""
-    count, frame = 0, frames.get()
-    while frame is not None:
-        count += len(frame.activation.nodes) if isinstance(frame.activation, Stage) else 0
-        frame = frame.below
-    return count
+    return sum(len(activation.nodes) for activation in activations(frames.get()) if isinstance(activation, Stage))
 
 
 def _bytes(value: Value) -> bytes:
@@ -174,7 +170,7 @@ class Capture(ClosedStage):
         super().__init__()
         self.closure, self.given = closure, values
 
-    def inside(self, value: Value) -> Value:
+    def outer_example(self, value: Value) -> Value:
         number = self.closure.place(value)
         return example(self.given[number] if number < len(self.given) else value)
 

@@ -207,8 +207,8 @@ class SparseJacobian(Transformed[..., Value]):
         self._plans: dict[Value, Plan] = {}
         self._latest: Plan | None = None
         self._lock = forks.lock()
-        ways = {"forward": self._forward, "backward": self._backward}
-        self._run = {name: compiled_program(way) if compiled else way for name, way in ways.items()}
+        strategies = {"forward": self._forward, "backward": self._backward}
+        self._run = {name: compiled_program(way) if compiled else way for name, way in strategies.items()}
 
     def __repr__(self) -> str:
         return f"<sparse jacobian({getattr(self.f, '__name__', type(self.f).__name__)})>"

@@ -26,13 +26,12 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
-from effgrad.functions.scipy import integrate
 from effgrad.functions.scipy.tables import reals, traced_inside
 from effgrad.toolbox.boundary import solve_bvp_rule
 from effgrad.toolbox.calls import Arguments, Call, rule_of
 from effgrad.toolbox.events import crossing
 from effgrad.toolbox.frozen import Observed, as_number_or_array, joined, number, plain_tree
-from effgrad.toolbox.integrators import METHODS, Grid, Times, Trajectory, chosen_steps
+from effgrad.toolbox.integrators import METHODS, Grid, Times, Trajectory, chosen_steps, complex_of, real_components
 from effgrad.toolbox.quadrature import nquad_rule, nsum_rule, quad_rule, quad_vec_rule
 from effgrad.toolbox.slopes import Slope, uses_derivatives
 from effgrad.toolbox.solutions import Constant, Solution, with_value
@@ -44,6 +43,7 @@ TOLERANCE = {DOP853: 1e-10, Radau: 1e-9}
 # A problem counts as stiff if it needs more than MOST_STEPS explicit steps. After every CHECKED steps the eigenvalues
 # of the Jacobian are computed, for systems of at most LARGEST equations.
 MOST_STEPS, CHECKED, LARGEST = 5000, 20, 300
+NAME = "scipy.integrate.solve_ivp"
 # The exact solution is computed beyond an event by this part of the time to it, since it may reach the event later.
 LATER = 0.02
 
@@ -92,13 +92,17 @@ class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
 
 
 class Problem(NamedTuple):
-    """An initial value problem, y' = f(t, y) from `start` to `end` with the initial value `y`. All may be traced."""
+    """An initial value problem, y' = f(t, y) from `start` to `end` with the initial value `y`. All may be traced.
+
+    Its state is real. `of_components` makes it the program's state, which may be complex.
+    """
 
     f: Function
     start: Value
     end: Value
     y: Value
     name: str
+    of_components: Function = np.asarray
 
     @property
     def slope(self) -> Slope:
@@ -170,17 +174,25 @@ def own_steps(problem: Problem, method: Value, until: float, options: dict[str, 
         )
     start, end = float(number(problem.start)), float(number(problem.end))
     sign = 1.0 if end >= start else -1.0
-    y = np.asarray(number(problem.y), float)
-    slope = problem.slope
-    grid = chosen_steps(kind, slope, start, y, end, lambda t: sign * (t - until) >= 0, **options)
+    slope, state = problem.slope, problem.of_components
+    y = state(np.asarray(number(problem.y), float))
+
+    def right_side(t: float, y: Value) -> Value:
+        return state(slope(t, real_components(y)))
+
+    grid = chosen_steps(kind, right_side, start, y, end, lambda t: sign * (t - until) >= 0, **options)
     if grid is None:
         raise NotDifferentiable(f"{problem.name} has failed: the required step is smaller than the spacing of numbers")
     return _followed(problem, slope, grid)
 
 
-def _vector(value: Value) -> Value:
+def _vector(value: Value, name: str) -> Value:
     value = np.reshape(as_number_or_array(value), (-1,))
-    reals("integrate.solve_ivp", value)
+    if dtype_of(value).kind == "c":
+        raise NotDifferentiable(
+            f"{name}: the initial value is real and the right-hand side complex, and SciPy drops its imaginary part: "
+            "give a complex initial value to solve_ivp, as y0 + 0j"
+        )
     return value
 
 
@@ -190,13 +202,13 @@ def _vector(value: Value) -> Value:
 class TracedSolution:
     """The dense output of `solve_ivp` in a differentiated program: a function of a time, or of a vector of times."""
 
-    def __init__(self, path: Trajectory, sol: Value) -> None:
-        self.path, self.sol = path, sol
+    def __init__(self, path: Trajectory, state: Function, sol: Value) -> None:
+        self.path, self.state, self.sol = path, state, sol
         self.ts, self.t_min, self.t_max = sol.ts, sol.t_min, sol.t_max
 
     def __call__(self, t: Value) -> Value:
         t = as_number_or_array(t)
-        return with_value(self.path.at(t, number(t)), self.sol(number(t)))
+        return with_value(self.state(self.path.at(t, number(t))), self.sol(number(t)))
 
 
 def _chosen() -> str:
@@ -215,7 +227,8 @@ def _solve_ivp(call: Call) -> Value:
     args, options = call.get("args") or (), call.arguments.get("options", {})
     fun, events = call.arguments["fun"], call.get("events")
     span, y0, t_eval = [*map(_real, call.arguments["t_span"])], _real(call.arguments["y0"]), call.get("t_eval")
-    reals("integrate.solve_ivp", *span, y0)
+    reals("integrate.solve_ivp", *span)
+    is_complex = dtype_of(y0).kind == "c"
     observed = Observed(fun, tuple(args))
     listed = [] if events is None else [events] if callable(events) else list(events)
     given = [_event(event, tuple(args)) for event in listed]
@@ -227,9 +240,11 @@ def _solve_ivp(call: Call) -> Value:
     )
 
     def f(t: Value, y: Value) -> Value:
-        return _vector(fun(t, y[:, None] if call.get("vectorized") else y, *args))
+        y = problem.of_components(y)
+        slope = fun(t, y[:, None] if call.get("vectorized") else y, *args)
+        return real_components(np.reshape(as_number_or_array(slope), (-1,))) if is_complex else _vector(slope, NAME)
 
-    problem = Problem(f, span[0], span[1], y0, "scipy.integrate.solve_ivp")
+    problem = Problem(f, span[0], span[1], real_components(y0), NAME, complex_of if is_complex else np.asarray)
     if not observed.traced and not traced_inside((*span, y0, t_eval)) and not any(e.traced for e in given):
         return _constant(problem, call, call.get("method"), result, result.y, options)
     if not result.success:
@@ -237,7 +252,7 @@ def _solve_ivp(call: Call) -> Value:
     stopped = result.status == 1
     until = _last_time(call, result, *(float(number(t)) for t in span))
     path = _path(problem, call, call.get("method"), until, result.y, options)
-    return _solved(call, result, path, listed, stopped)
+    return _solved(call, result, path, listed, stopped, problem.of_components)
 
 
 def _last_time(call: Call, result: Value, start: float, end: float) -> float:
@@ -271,6 +286,7 @@ def _path(
         return own_steps(problem, method, until, plain_tree(options))
     # If `t_eval` is empty, SciPy's states are an empty list.
     sizes = np.max(np.abs(values), axis=1, initial=0.0) if np.size(values) else np.abs(number(problem.y))
+    sizes = np.tile(sizes, len(problem.y) // len(sizes))
     path = trajectory(problem, until, sizes + 1e-3 * np.max(sizes, initial=1e-3))
     refuse_moving_switches(path.slope, path, problem.name)
     return path
@@ -289,9 +305,11 @@ def _constant(
     return result
 
 
-def _solved(call: Call, result: Value, path: Trajectory, events: list[Function], stopped: bool) -> Solution:
-    """Return the result of `solve_ivp` with traced fields."""
-    fields, exact = _of_events(call, result, path, events) if events else ({}, [])
+def _solved(
+    call: Call, result: Value, path: Trajectory, events: list[Function], stopped: bool, state: Function
+) -> Solution:
+    """Return the result of `solve_ivp` with traced fields. `state` makes the program's states of those of the path."""
+    fields, exact = _of_events(call, result, path, events, state) if events else ({}, [])
     t_eval = call.get("t_eval")
     t = as_number_or_array(t_eval) if t_eval is not None else result.t
     if t_eval is None:
@@ -302,28 +320,32 @@ def _solved(call: Call, result: Value, path: Trajectory, events: list[Function],
         t = joined([path.times[0], result.t[1:-1], last]) if len(result.t) > 1 else result.t
     t = t[: len(result.t)]  # a terminal event may have ended the solution before the later times
     if len(result.t):
-        fields["y"] = with_value(_columns(path, t, number(t)), result.y)
+        fields["y"] = with_value(state(_columns(path, t, number(t))), result.y)
     fields["t"] = with_value(t, result.t) if depends(t) else result.t
     if result.sol is not None:
-        fields["sol"] = TracedSolution(path, result.sol)
+        fields["sol"] = TracedSolution(path, state, result.sol)
     return Solution({**result, **fields})
 
 
 def _of_events(
-    call: Call, result: Value, path: Trajectory, events: list[Function]
+    call: Call, result: Value, path: Trajectory, events: list[Function], state: Function
 ) -> tuple[dict[str, Value], list[Value]]:
     """Return the fields for events (their times and states), and the traced times themselves.
 
     The times in the fields have SciPy's values. Those returned separately have the values of the exact solution.
     """
     args, steps = tuple(call.get("args") or ()), call.choice == "steps"
-    state = path.at if steps else path.by_a_step
+
+    def found_by(event: Function, t: float) -> Value:
+        return crossing(path, lambda t, y: event(t, state(y), *args), t, steps)
+
+    at = path.at if steps else path.by_a_step
     exact = [
-        joined([crossing(path, event, args, t, steps) for t in found]) if len(found) else found
+        joined([found_by(event, t) for t in found]) if len(found) else found
         for event, found in zip(events, result.t_events, strict=True)
     ]
     states = [
-        with_value(np.stack([state(t[i], number(t)[i]) for i in range(len(y))]), y) if len(y) else y
+        with_value(np.stack([state(at(t[i], number(t)[i])) for i in range(len(y))]), y) if len(y) else y
         for t, y in zip(exact, result.y_events, strict=True)
     ]
     times = [with_value(t, found) for t, found in zip(exact, result.t_events, strict=True)]
@@ -343,16 +365,17 @@ def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
 
 @rule_of(scipy.integrate.odeint, "func", "Dfun", chosen=_chosen)
 def _odeint(call: Call) -> Value:
-    func, y0, t = call.arguments["func"], _vector(_real(call.arguments["y0"])), _real(call.arguments["t"])
+    name = "scipy.integrate.odeint"
+    func, y0, t = call.arguments["func"], _vector(_real(call.arguments["y0"]), name), _real(call.arguments["t"])
     if call.get("tfirst") and "func" in call.observed:
         call.observed["func"] = Observed(func, call.args)
     result = call.run()
     values, *info = result if call.get("full_output") else (result,)
 
     def f(t: Value, y: Value) -> Value:
-        return _vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args))
+        return _vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args), name)
 
-    problem = Problem(f, t[0], t[-1], y0, "scipy.integrate.odeint")
+    problem = Problem(f, t[0], t[-1], y0, name)
     if not call.traced and not traced_inside((y0, t)):
         return _constant(problem, call, "LSODA", result, values.T, {})
     path = _path(problem, call, "LSODA", float(number(t)[-1]), values.T, {})
@@ -362,7 +385,6 @@ def _odeint(call: Call) -> Value:
 
 
 RULES: list[tuple[Value, str, Value]] = [
-    *integrate.RULES,
     (scipy.integrate, "quad", quad_rule),
     *((owner, "nquad", nquad_rule) for owner in (scipy.integrate, scipy.integrate._quadpack_py)),
     *((scipy.integrate, name, rule_of(getattr(scipy.integrate, name), "f")(nsum_rule))

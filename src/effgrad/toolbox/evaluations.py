@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from scipy.optimize import OptimizeResult
+from scipy.optimize import Bounds, OptimizeResult
 from scipy.sparse import issparse
 
 from effgrad.api.checks import is_number
@@ -70,32 +70,57 @@ class Unknowns:
         parts = zip(self.ends, self.ends[1:], self.shapes, strict=False)
         return self.tree.unflatten([x[a:b].reshape(shape) if shape else x[a] for a, b, shape in parts])
 
+    def bounds(self, given: Value) -> Value:
+        """Return bounds for SciPy. Those for a vector are SciPy's; others are like the start, with pairs for leaves."""
+        listed = isinstance(given, list | tuple) and len(given) == self.vector.size
+        if self.is_vector or given is None or isinstance(given, Bounds | np.ndarray) or listed:
+            return given
+        try:
+            pairs = map(_pair, self.tree.spec.flatten_up_to(given), self.shapes)
+            return Bounds(*map(np.concatenate, zip(*pairs, strict=True)))
+        except (TypeError, ValueError):
+            raise NotDifferentiable(
+                f"the bounds {given!r} do not fit the start: give a pytree like it with a tuple (low, high) in the "
+                "place of each number or array, or with a list of such tuples, one for each element"
+            ) from None
+
     def of_vector(self, f: Function) -> Function:
         """Return `f` as a function of the vector."""
         f = read(f)
         return f if self.is_vector else lambda x, *args: f(self.unflatten(x), *args)
 
 
+def _pair(given: Value, shape: tuple[int, ...]) -> tuple[Value, Value]:
+    """Return the bounds of a leaf as two vectors. They are a tuple (low, high), or a list of such tuples."""
+    low, high = given if isinstance(given, tuple) else zip(*given, strict=True)
+
+    def vector(bound: Value, without: float) -> Value:
+        filled = [without if x is None else x for x in np.ravel(np.asarray(bound, object))]
+        return np.ravel(np.broadcast_to(np.reshape(np.array(filled, float), np.shape(bound)), shape))
+
+    return vector(low, -np.inf), vector(high, np.inf)
+
+
 class Timed:
     """A function that is compiled after it has run for long, if the compiled program returns the same result.
 
-    `hasten` makes the compiled program. A derivative with only one path is first staged as NumPy code. `settled` says
+    `hasten` makes the compiled program. A derivative with only one path is first staged as NumPy code. `decided` says
     that the function is not replaced any more.
     """
 
     def __init__(self, f: Function, hasten: Function = compiled_program, is_derivative: bool = False) -> None:
         self.f, self.source, self.hasten = f, f, hasten
         self.stage = is_derivative and hasten is compiled_program
-        self.seconds, self.compiled, self.settled = 0.0, False, False
+        self.seconds, self.compiled, self.decided = 0.0, False, False
 
     def __call__(self, *args: Value) -> Value:
         start = time.perf_counter()
         result = self.f(*args)
         self.seconds += time.perf_counter() - start
-        if self.settled:
+        if self.decided:
             return result
         if self.seconds > PATIENCE:
-            self.settled = True
+            self.decided = True
             self.compiled = self._replace(self.hasten(self.source), args, result)
         elif self.stage and self.seconds > STAGED:
             self.stage = False
@@ -134,7 +159,7 @@ class Evaluations:
     ) -> None:
         self.f = Timed(f, is_derivative=is_derivative)
         self.args, self.size = args if isinstance(args, tuple) else (args,), size
-        self.beside: list[Timed] = []
+        self.further: list[Timed] = []
         self.history: list[float] = []
         self.last: Value = None
         self.best: tuple[float, Value] = (np.inf, None)
@@ -143,18 +168,18 @@ class Evaluations:
     def timed(self, f: Function, hasten: Function = compiled_program) -> Function:
         """Return a further function of the unknowns, which is compiled too if it takes long."""
         function = Timed(f, hasten, True)
-        self.beside.append(function)
+        self.further.append(function)
         return lambda *given: function(*given, *self.args)
 
     @property
     def compiled(self) -> bool:
         """Whether one of the functions has been compiled."""
-        return any(function.compiled for function in (self.f, *self.beside))
+        return any(function.compiled for function in (self.f, *self.further))
 
-    def settle(self) -> None:
+    def stay_uncompiled(self) -> None:
         """Compile no function here, for runs whose functions are compiled on the workers."""
-        for function in (self.f, *self.beside):
-            function.settled = True
+        for function in (self.f, *self.further):
+            function.decided = True
 
     @property
     def length(self) -> int:

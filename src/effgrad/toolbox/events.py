@@ -1,7 +1,5 @@
 """Events of differential equations: the times at which a function of the solution is zero, as roots of equations."""
 
-from collections.abc import Sequence
-
 from effgrad.arrays.reach import np
 from effgrad.errors import NotDifferentiable
 from effgrad.toolbox.frozen import as_number_or_array, frozen, number, slope_at
@@ -13,7 +11,7 @@ from effgrad.vocabulary import Function, Value
 NEWTON = 4
 
 
-def crossing(path: Trajectory, event: Function, args: Sequence[Value], t: float, steps: bool) -> Value:
+def crossing(path: Trajectory, event: Function, t: float, steps: bool) -> Value:
     """Return the time of an event: the root of its function along the solution, near the time that the solver found.
 
     The rate of change of the function is taken along the slope of the exact solution, or with `steps` along the
@@ -21,7 +19,7 @@ def crossing(path: Trajectory, event: Function, args: Sequence[Value], t: float,
     """
 
     def value(t: Value, y: Value) -> Value:
-        found = as_number_or_array(event(t, y, *args))
+        found = as_number_or_array(event(t, y))
         return np.reshape(found, ()) if np.ndim(found) else found
 
     def residual(t: Value) -> Value:

@@ -12,7 +12,6 @@ held fixed. Dierckx, Curve and surface fitting with splines (1993), chapters 4 a
 """
 
 import functools
-import inspect
 from typing import Any
 
 import scipy.interpolate
@@ -23,9 +22,9 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import example, plain, traced_inside
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy import interpolate, splines
-from effgrad.functions.scipy.tables import Method, reals, require
+from effgrad.functions.scipy.tables import Method, arguments_by_name, reals, require
 from effgrad.nested import map_leaves
-from effgrad.primitives.given import outside, with_value
+from effgrad.primitives.given import run_outside, with_value
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.frozen import frozen, number, underived
 from effgrad.toolbox.implicit import follow_each
@@ -131,7 +130,7 @@ def _fit(arguments: dict[str, Value], problem: Function, plain_fit: Function, na
 
     def run(converted: Function, kept: Function) -> Value:
         given = converted(arguments)
-        t, c, distance = kept(lambda: outside(lambda: plain_fit(map_leaves(_number, given))))[0]
+        t, c, distance = kept(lambda: run_outside(lambda: plain_fit(map_leaves(_number, given))))[0]
         if not traced_inside(given):
             return t, c, distance
         this = problem(given)
@@ -145,12 +144,6 @@ def _fit(arguments: dict[str, Value], problem: Function, plain_fit: Function, na
 
 def _number(value: Value) -> Value:
     return number(value) if hasattr(value, "shape") else underived(value)
-
-
-def _bound(function: Function, *args: Value, **options: Value) -> dict[str, Value]:
-    bound = inspect.signature(function).bind(*args, **options)
-    bound.apply_defaults()
-    return dict(bound.arguments)
 
 
 def _examples(arguments: dict[str, Value]) -> dict[str, Value]:
@@ -182,7 +175,7 @@ def _splrep_problem(given: dict[str, Value]) -> Problem:
 
 
 def _splrep(*args: Value, **options: Value) -> Value:
-    arguments = _bound(_plain_splrep, *args, **options)
+    arguments = arguments_by_name(_plain_splrep, args, options)
     full = arguments.pop("full_output")
     plainly = arguments["task"] in (-1, 0) and not arguments["per"]
     require(plainly, "interpolate.splrep", "one fit of a curve that is not periodic: task 0 or -1, and per=0")
@@ -191,7 +184,7 @@ def _splrep(*args: Value, **options: Value) -> Value:
         tck, distance, *_ = _plain_splrep(**given, full_output=1)
         return *_rows(tck), distance
 
-    result = outside(lambda: _plain_splrep(**_examples(arguments), full_output=full))  # for SciPy's warnings and errors
+    result = run_outside(lambda: _plain_splrep(**_examples(arguments), full_output=full))  # for its warnings and errors
     t, c, distance = _fit(arguments, _splrep_problem, plain_fit, "splrep")
     tck = t, np.concatenate([c[:, 0], np.zeros(arguments["k"] + 1)]), arguments["k"]
     return (tck, distance, *result[2:]) if full else tck
@@ -215,7 +208,7 @@ def _points_and_parameters(given: dict[str, Value]) -> tuple[Value, Value]:
 
 
 def _splprep(*args: Value, **options: Value) -> Value:
-    arguments = _bound(_plain_splprep, *args, **options)
+    arguments = arguments_by_name(_plain_splprep, args, options)
     full = arguments.pop("full_output")
     plainly = arguments["task"] == 0 and not arguments["per"] and arguments["t"] is None
     require(plainly, "interpolate.splprep", "one fit of a curve that is not periodic: task=0 and per=0")
@@ -227,7 +220,7 @@ def _splprep(*args: Value, **options: Value) -> Value:
     def problem(given: dict[str, Value]) -> Problem:
         return _curve_problem(given, *_points_and_parameters(given), None)
 
-    result = outside(lambda: _plain_splprep(**_examples(arguments), full_output=full))
+    result = run_outside(lambda: _plain_splprep(**_examples(arguments), full_output=full))
     t, c, distance = _fit(arguments, problem, plain_fit, "splprep")
     u = with_value(_points_and_parameters(arguments)[1], (result[0] if full else result)[1])
     curve = [t, [c[:, d] for d in range(shape_of(c)[1])], arguments["k"]], u
@@ -238,10 +231,10 @@ def _of_object(original: Function, problem: Function, curve: bool) -> Function:
     """Return the rule of `make_splrep` or `make_splprep`: SciPy's object, with traced knots and coefficients."""
 
     def rule(*args: Value, **options: Value) -> Value:
-        arguments = _bound(original, *args, **options)
+        arguments = arguments_by_name(original, args, options)
         name = original.__name__
         require(arguments.get("bc_type") in (None, "not-a-knot"), f"interpolate.{name}", "curves that are not periodic")
-        found = outside(lambda: original(**_examples(arguments)))
+        found = run_outside(lambda: original(**_examples(arguments)))
 
         def plain_fit(given: dict[str, Value]) -> Value:
             result = original(**given)
@@ -278,9 +271,9 @@ def _univariate(kind: Any) -> Function:
     original = vars(kind)["__init__"]
 
     def rule(self: Any, *args: Value, **options: Value) -> None:
-        arguments = _bound(original, self, *args, **options)
+        arguments = arguments_by_name(original, (self, *args), options)
         del arguments["self"]
-        outside(lambda: original(self, **_examples(arguments)))
+        run_outside(lambda: original(self, **_examples(arguments)))
 
         def plain_fit(given: dict[str, Value]) -> Value:
             twin = object.__new__(UnivariateSpline)

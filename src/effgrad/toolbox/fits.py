@@ -221,6 +221,20 @@ def _linprog(call: Call) -> Value:
     return differentiated(result, call.name, **fields)
 
 
+def misfit(
+    values: Value, xdata: Value, ydata: Value, sigma: Value = None, nan_policy: str | None = None,
+    loss: Value = "linear", f_scale: float = 1.0, **_: Value,
+) -> float:  # fmt: skip
+    """Return the cost of a fit, by which an interrupted run chooses its best parameters."""
+    y = np.asarray(ydata, float)
+    deviations = np.ones_like(y) if sigma is None else np.sqrt(np.diag(sigma)) if np.ndim(sigma) == 2 else sigma
+    if nan_policy == "omit":
+        kept = ~(np.isnan(y) | np.isnan(np.atleast_2d(np.asarray(xdata, float))).any(axis=0))
+        y, deviations = y[kept], np.broadcast_to(deviations, y.shape)[kept]
+    rho = RHO.get(loss, RHO["linear"]) if isinstance(loss, str) else RHO["linear"]
+    return float(np.sum(rho(np.square((values - y) / deviations / f_scale))))
+
+
 RULES: list[tuple[Value, str, Value]] = [
     (scipy.optimize, "least_squares", _least_squares),
     (scipy.optimize, "leastsq", _leastsq),

@@ -21,7 +21,7 @@ from effgrad.modes.batched import Batch
 from effgrad.modes.evaluate import Evaluate
 from effgrad.modes.forward import Forward
 from effgrad.primitives.primitive import Primitive
-from effgrad.trees import flatten
+from effgrad.trees import flatten, map_pytree
 from effgrad.vocabulary import Function, Option, Value
 
 # The number of columns of a Jacobian that are computed in one run.
@@ -165,21 +165,20 @@ class Observed:
 
 def plain_tree(tree: Value, activation: Frozen | None = None) -> Value:
     """Return a pytree of results with plain leaves."""
-    leaves, structure = flatten(tree)
 
     def plain_leaf(leaf: Value) -> Value:
         if type(leaf) is TracedSparse:  # for example a sparse Jacobian that the user's function returns
             return _plain_sparse(leaf, plain_leaf)
         return number(leaf if activation is None else activation.primal(leaf))
 
-    return structure.unflatten([plain_leaf(leaf) for leaf in leaves])
+    return map_pytree(plain_leaf, tree)
 
 
 def _plain_sparse(matrix: TracedSparse, of: Function) -> Value:
     """Return SciPy's sparse matrix with the numbers that the function `of` makes of the stored values."""
     stored = matrix.stored()
     coo = stored.places.tocoo()
-    values = sparse_elements.gathered(coo.data, np.asarray(of(stored.values)))
+    values = sparse_elements.gathered(coo.data, np.asarray(of(stored.vector)))
     return type(coo)((values, sparse_elements.coordinates(coo)), shape=matrix.shape).asformat(matrix.format)
 
 
@@ -218,8 +217,3 @@ def tangents_along(f: Function, x: Value, directions: Value) -> Value:
         result = f(forward.variable(x, batch.variable(directions)))
         tangent = result.shadow if depends(result) else None
         return batch.results([np.zeros(shape_of(result)) if tangent is None else tangent])[0]
-
-
-def require_floats(x: Value, name: str) -> None:
-    if np.result_type(x).kind not in "fc":
-        raise NotDifferentiable(f"{name} is of type {np.result_type(x)}; derivatives need floating point")

@@ -42,7 +42,6 @@ from effgrad.toolbox.frozen import (
     order_checked,
     parted,
     plain_tree,
-    require_floats,
     slope_at,
     underived,
 )
@@ -54,7 +53,7 @@ R = TypeVar("R")
 Solve: TypeAlias = Callable[[Value], Value]
 
 # From this number of unknowns on, linear systems are solved by GMRES, which needs only products with the Jacobian.
-LARGE = 1500
+MATRIX_FREE_SIZE = 1500
 # The reciprocal condition number below which a Jacobian counts as singular.
 SINGULAR = 1e-13
 # How far polishing may move a solution, relative to its size.
@@ -128,7 +127,8 @@ def _solution(residual: Function, solution: Value, args: Value, kwargs: Value) -
         return vector(z, plain_tree(args), plain_tree(kwargs))
 
     z = joined(leaves)
-    require_floats(z, "the solution")
+    if np.result_type(z).kind not in "fc":
+        raise NotDifferentiable(f"the solution is of type {np.result_type(z)}; derivatives need floating point")
     moved = follow(lambda z: vector(z, args, kwargs), z, frozen(at_primals), "implicit.root")
     return solution if moved is z else tree.unflatten(parted(moved, shapes))
 
@@ -145,8 +145,8 @@ def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Val
         return z
     point = polish(at_primals, z, name)
     inverse = inverse_at(at_primals, point, name)
-    if len(z) < LARGE:
-        _check_isolated(inverse(jacobian_at(at_primals, _beside(point))) - np.eye(len(z)), name)
+    if len(z) < MATRIX_FREE_SIZE:
+        _check_isolated(inverse(jacobian_at(at_primals, _nearby(point))) - np.eye(len(z)), name)
     return newton_corrected(residual, z, point, inverse)
 
 
@@ -170,7 +170,7 @@ def follow_each(
             break
         slope = _usable(find(point), name)
     _check_near(z, point, step, name)
-    _check_isolated(find(_beside(point)) / slope - 1, name)
+    _check_isolated(find(_nearby(point)) / slope - 1, name)
     return newton_corrected(residual, z, point, lambda change: change / slope)
 
 
@@ -242,7 +242,7 @@ def _check_isolated(turned: Value, name: str) -> None:
         raise _singular(name, "the Jacobian of the equations vanishes at it")
 
 
-def _beside(point: Value) -> Value:
+def _nearby(point: Value) -> Value:
     return point + 1e-7 * np.abs(point) + 1e-14
 
 
@@ -266,7 +266,7 @@ def _check_sizes(value: Value, z: Value, name: str) -> None:
 
 def inverse_at(f: Function, z: Value, name: str) -> Solve:
     """Return the solver of linear systems with the Jacobian of `f` at `z`, by its inverse or matrix-free by GMRES."""
-    if len(z) >= LARGE:
+    if len(z) >= MATRIX_FREE_SIZE:
         operator = JacobianOperator(f, z, name)
         return lambda b: solution(b, operator=operator)
     inverse = inverted(jacobian_at(f, z), name)

@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from scipy.integrate import BDF, DOP853, RK23, RK45, Radau
 
+from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
 from effgrad.toolbox.frozen import number
 from effgrad.toolbox.implicit import inverted, newton_corrected, polished_step
@@ -24,6 +25,17 @@ from effgrad.vocabulary import Function, Value
 
 Times: TypeAlias = list[Value]
 Kind: TypeAlias = Value  # a solver class of SciPy, such as RK45
+
+
+def real_components(y: Value) -> Value:
+    """The real parts of a complex vector and, after them, the imaginary parts; a real vector as it is."""
+    return np.concatenate([np.real(y), np.imag(y)]) if dtype_of(y).kind == "c" else y
+
+
+def complex_of(components: Value) -> Value:
+    """The complex vector of its real components; the same for each column of a matrix."""
+    n = len(components) // 2
+    return components[:n] + 1j * components[n:]
 
 
 class Step(NamedTuple):
@@ -172,7 +184,7 @@ class BackwardDifferences:
 
     def chosen(self, solver: Value) -> tuple[int, Value]:
         """Return the order of the next step, and the state at the end of this one."""
-        return solver.order, solver.y.copy()
+        return solver.order, real_components(solver.y.copy())
 
     def step(self, f: Function, slope: Slope, t: Value, y: Value, h: Value, chosen: Value, before: Step | None) -> Step:
         """Take one step, whose end is the solution near SciPy's state; the first step has order 1."""

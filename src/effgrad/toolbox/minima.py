@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import scipy.optimize
-from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, _cobyla_py, _slsqp_py
 
 from effgrad.api import grad
 from effgrad.arrays.reach import np
@@ -197,7 +197,7 @@ def _near(row: Row, x: Value, nearly: float) -> Iterator[Near]:
 
 
 def bounds_as_rows(bounds: Value, n: int) -> list[Row]:
-    if bounds is None:
+    if bounds is None or bounds == ():
         return []
     if isinstance(bounds, Bounds):
         return [Row(lambda x: x, bounds.lb, bounds.ub)]
@@ -265,16 +265,20 @@ def _result(call: Call, result: Value, f: Function, rows: list[Row]) -> Value:
     return differentiated(result, call.name, **fields)
 
 
-@rule_of(scipy.optimize.minimize, "fun", "jac", "hess", "hessp")
-def _minimize(call: Call) -> Value:
-    constraints = _listed(call.get("constraints"))
-    result = call.run(
-        constraints=[_plain_constraint(c) for c in constraints] if constraints else (),
-        bounds=plain_bounds(call.get("bounds")),
-    )
-    f = call.function("fun")
-    rows = [*bounds_as_rows(call.get("bounds"), np.size(result.x)), *map(_constraint, constraints)]
-    return _result(call, result, (lambda x: f(x)[0]) if call.get("jac") is True else f, rows)
+def _minimizer(original: Function, *functions: str) -> Value:
+    """Return the rule of `minimize`, or of a function of SciPy's behind it, which the old forms call."""
+
+    def rule(call: Call) -> Value:
+        call.name = call.name.replace("_minimize_", "fmin_")
+        bounds, changed, constraints = call.get("bounds"), {}, _listed(call.get("constraints", ()))
+        if constraints:
+            changed["constraints"] = [_plain_constraint(c) for c in constraints]
+        result = call.run(bounds=plain_bounds(bounds), **changed)
+        f = call.function(functions[0])
+        rows = [*bounds_as_rows(bounds, np.size(result.x)), *map(_constraint, constraints)]
+        return _result(call, result, (lambda x: f(x)[0]) if call.get("jac") is True else f, rows)
+
+    return rule_of(original, *functions)(rule)
 
 
 @rule_of(scipy.optimize.minimize_scalar, "fun")
@@ -311,7 +315,12 @@ def _legacy(original: Function, *functions: str) -> Value:
             f"scipy.optimize.{call.name}",
         )  # fmt: skip
         x = x[0] if found.ndim == 0 else x
-        return (x, with_value(_number(f(x)), result[1]), *_constants(call, result[2:])) if tupled else x
+        if not tupled:
+            return x
+        fields = _constants(call, result[1:])
+        if not isinstance(fields[0], int):  # the value; fmin_tnc returns the number of evaluations instead
+            fields[0] = with_value(_number(f(x)), fields[0])
+        return x, *fields
 
     return rule_of(original, *functions)(rule)
 
@@ -330,7 +339,13 @@ def _constants(call: Call, parts: Value) -> list[Value]:
 
 RULES: list[tuple[Value, str, Value]] = [
     (scipy.optimize, "linear_sum_assignment", constant(scipy.optimize.linear_sum_assignment)),
-    (scipy.optimize, "minimize", _minimize),
+    (scipy.optimize, "minimize", _minimizer(scipy.optimize.minimize, "fun", "jac", "hess", "hessp")),
+    *(
+        (module, name, _minimizer(getattr(module, name), *functions))
+        for module, name, *functions in (
+            (_slsqp_py, "_minimize_slsqp", "func", "jac"), (_cobyla_py, "_minimize_cobyla", "fun"),
+        )
+    ),
     (scipy.optimize, "minimize_scalar", _minimize_scalar),
     (scipy.optimize, "basinhopping", _global(scipy.optimize.basinhopping, bounded=False)),
     *(
@@ -340,7 +355,7 @@ RULES: list[tuple[Value, str, Value]] = [
     *(
         (scipy.optimize, name, _legacy(getattr(scipy.optimize, name), *functions))
         for name, *functions in (
-            ("fminbound", "func"), ("fmin_l_bfgs_b", "func", "fprime"),
+            ("fminbound", "func"), ("fmin_l_bfgs_b", "func", "fprime"), ("fmin_tnc", "func", "fprime"),
             ("fmin", "func"), ("fmin_powell", "func"), ("brent", "func"), ("golden", "func"),
             ("fmin_bfgs", "f", "fprime"), ("fmin_cg", "f", "fprime"), ("fmin_ncg", "f", "fprime", "fhess_p", "fhess"),
         )

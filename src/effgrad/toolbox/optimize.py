@@ -21,7 +21,7 @@ from effgrad.program import read
 from effgrad.toolbox.compressed import SparseJacobian, raveled
 from effgrad.toolbox.distributed import Equations, LeastSquares, Sum, few_residuals
 from effgrad.toolbox.evaluations import Evaluations, Result, Unknowns, observe
-from effgrad.toolbox.fits import RHO
+from effgrad.toolbox.fits import misfit
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Value
 
@@ -29,16 +29,18 @@ from effgrad.vocabulary import Function, Value
 GRADIENT = frozenset(("cg", "bfgs", "l-bfgs-b", "tnc", "slsqp"))
 PRODUCTS = frozenset(("newton-cg", "trust-ncg", "trust-krylov", "trust-constr"))
 HESSIAN = frozenset(("dogleg", "trust-exact"))
-# From MANY unknowns on, a Jacobian is computed from few products if possible. From LARGE unknowns on it is then given
-# to SciPy as a sparse matrix, with which SciPy solves linear systems by iteration.
-MANY, LARGE = 50, 1000
+# From MANY unknowns on, a Jacobian is computed from few products if possible. From SPARSE_SIZE unknowns on it is then
+# given to SciPy as a sparse matrix, with which SciPy solves linear systems by iteration.
+MANY, SPARSE_SIZE = 50, 1000
+# The parameters of a model that SciPy's `curve_fit` takes: a number, or numbers in a row.
+PARAMETERS = (int, float, np.number, np.ndarray, list, tuple)
 
 
 @boundary
 def minimize(
     fun: Function | Sum, x0: Value, args: tuple[Value, ...] = (), method: str | None = None, *, bounds: Value = None,
     constraints: Value = (), tol: float | None = None, callback: Value = None,
-    options: dict[str, Value] | None = None, progress: bool = False,
+    options: dict[str, Value] | None = None, progress: bool = False, **others: Value,
 ) -> Result:  # fmt: skip
     """`scipy.optimize.minimize` with the derivatives supplied.
 
@@ -51,12 +53,14 @@ def minimize(
         method: one of SciPy's, or None for SciPy's choice (BFGS; L-BFGS-B with bounds; SLSQP with constraints).
             Methods that use a gradient receive it in one run with the value. Newton-CG, trust-ncg, trust-krylov and
             trust-constr also receive products with the Hessian, and dogleg and trust-exact the Hessian.
-        bounds: as SciPy's, for the vector of all unknowns.
+        bounds: as SciPy's, for the vector of all unknowns; or a pytree like `x0` with a tuple (low, high) in the place
+            of each leaf, or a list of such tuples, one for each element. None is no bound.
         constraints: as SciPy's; functions of the pytree, whose Jacobians are supplied unless you give them.
         tol: as SciPy's.
         callback: as SciPy's; it receives the vector of all unknowns.
         options: as SciPy's.
         progress: show the number of evaluations and the best value during the run (needs `rich`).
+        others: none; derivatives, as `jac`, are supplied and not taken.
 
     If a program takes long, it is compiled during the run, and so are its derivatives.
 
@@ -74,9 +78,12 @@ def minimize(
     >>> round(float(result.x["a"]), 4), result.nfev < 60, result.supplied
     (1.0, True, 'BFGS: the gradient, in one run with the value')
     """
+    _refuse_derivatives("minimize", others)
+    if others:
+        raise TypeError(f"minimize has no argument {next(iter(others))!r}")
     require_function("minimize", fun.value if isinstance(fun, Sum) else fun)
     unknowns = Unknowns(x0)
-    f = unknowns.of_vector(fun.value if isinstance(fun, Sum) else fun)
+    f, within = unknowns.of_vector(fun.value if isinstance(fun, Sum) else fun), unknowns.bounds(bounds)
     constraints, constrained = _constraints(constraints, unknowns)
     name = method or ("SLSQP" if constrained else "L-BFGS-B" if bounds is not None else "BFGS")
     key = name.lower() if isinstance(name, str) else ""
@@ -100,16 +107,22 @@ def minimize(
 
     def solve() -> Value:
         return scipy.optimize.minimize(
-            evaluations, unknowns.vector, method=method, bounds=bounds, constraints=constraints, tol=tol,
+            evaluations, unknowns.vector, method=method, bounds=within, constraints=constraints, tol=tol,
             callback=callback, options=options, **given,
         )  # fmt: skip
 
     return observe(evaluations, unknowns, supplied, solve)
 
 
+def _refuse_derivatives(name: str, options: dict[str, Value]) -> None:
+    for given in ("jac", "hess", "hessp"):
+        if given in options:
+            raise ValueError(f"{name} supplies {given}: leave it out, or use SciPy's")
+
+
 def _supply_sum(total: Sum, unknowns: Unknowns, evaluations: Evaluations, given: dict[str, Value]) -> None:
     """Replace the derivatives by those that the workers compute."""
-    evaluations.settle()  # the workers compile the programs
+    evaluations.stay_uncompiled()  # the workers compile the programs
     if "jac" in given:
 
         def both(x: Value) -> Value:
@@ -141,7 +154,8 @@ def _constraints(constraints: Value, unknowns: Unknowns) -> tuple[Value, bool]:
             return {"jac": jacobian(f), **one, "fun": f}
         if isinstance(one, NonlinearConstraint) and not callable(one.jac):
             f = unknowns.of_vector(_flat(one.fun))
-            return NonlinearConstraint(f, one.lb, one.ub, jacobian(f), one.hess, one.keep_feasible)
+            steps = one.finite_diff_rel_step, one.finite_diff_jac_sparsity
+            return NonlinearConstraint(f, one.lb, one.ub, jacobian(f), one.hess, one.keep_feasible, *steps)
         return one
 
     return [with_jacobian(one) for one in listed], bool(listed)
@@ -175,12 +189,12 @@ def _matrix(f: Function, x: Value, evaluations: Evaluations) -> tuple[Function, 
             found(x, *evaluations.args)
         except NotDifferentiable:  # the Jacobian is dense
             return _direct(f, evaluations), "the Jacobian"
-        told = f"from {found.products} products"
+        products = f"from {found.products} products"
         if 4 * found.products < x.size:
             sparse = evaluations.timed(found, lambda found: SparseJacobian(f, 0, None, True))
-            if x.size >= LARGE:
-                return sparse, f"the sparse Jacobian, {told}"
-            return lambda x: sparse(x).toarray(), f"the Jacobian, {told}"
+            if x.size >= SPARSE_SIZE:
+                return sparse, f"the sparse Jacobian, {products}"
+            return lambda x: sparse(x).toarray(), f"the Jacobian, {products}"
     return _direct(f, evaluations), "the Jacobian"
 
 
@@ -196,7 +210,7 @@ def least_squares(
             `effgrad.distributed.LeastSquares`, whose residuals stay on the workers. For n unknowns, `fun` of the result
             is then a vector of n + 1 numbers with the norm of the residuals, and `jac` is the Jacobian of this vector.
         x0: the start, a pytree.
-        bounds: as SciPy's, for the vector of all unknowns.
+        bounds: as SciPy's, for the vector of all unknowns; or a dictionary as for `minimize`.
         method: as SciPy's.
         args: further arguments of `fun`.
         progress: as for `minimize`.
@@ -213,8 +227,7 @@ def least_squares(
     >>> np.round(result.x, 4).tolist(), result.supplied
     ([1.0, 1.0], 'trf: the Jacobian')
     """
-    if "jac" in options:
-        raise ValueError("least_squares supplies jac: leave it out, or use SciPy's")
+    _refuse_derivatives("least_squares", options)
     require_function("least_squares", fun.value if isinstance(fun, Sum) else fun)
     unknowns, named = Unknowns(x0), options.pop("kwargs", {})
     if isinstance(fun, LeastSquares):
@@ -224,14 +237,16 @@ def least_squares(
     evaluations = Evaluations(f, args, progress, lambda r: 0.5 * float(np.sum(np.square(r))))
     if few is not None:
         matrix, kind = evaluations.timed(few), "the Jacobian, of a distributed sum"
-        evaluations.settle()  # the workers compile the programs
+        evaluations.stay_uncompiled()  # the workers compile the programs
     elif method == "lm":
         matrix, kind = _direct(f, evaluations), "the Jacobian"
     else:
         matrix, kind = _matrix(f, unknowns.vector, evaluations)
 
+    within = unknowns.bounds(bounds) if isinstance(bounds, dict) else bounds
+
     def solve() -> Value:
-        return scipy.optimize.least_squares(evaluations, unknowns.vector, matrix, bounds, method, **options)
+        return scipy.optimize.least_squares(evaluations, unknowns.vector, matrix, within, method, **options)
 
     return observe(evaluations, unknowns, f"{method}: {kind}", solve)
 
@@ -263,8 +278,7 @@ def root(
     >>> round(float(result.x["u"]), 6), round(float(result.x["v"]), 6), result.supplied
     (2.0, 1.0, 'hybr: the Jacobian')
     """
-    if "jac" in options:
-        raise ValueError("root supplies jac: leave it out, or use SciPy's")
+    _refuse_derivatives("root", options)
     require_function("root", fun.value if isinstance(fun, Equations) else fun)
     unknowns, distributed = Unknowns(x0), isinstance(fun, Equations)
     args = args if isinstance(args, tuple) else (args,)
@@ -275,7 +289,7 @@ def root(
     evaluations = Evaluations(f, args, progress, lambda r: float(np.linalg.norm(r)))
     matrix = evaluations.timed(unknowns.of_vector(fun.jacobian) if isinstance(fun, Equations) else jacobian(f))
     if distributed:
-        evaluations.settle()
+        evaluations.stay_uncompiled()
     uses = method in ("hybr", "lm")
 
     def solve() -> Value:
@@ -300,13 +314,14 @@ def curve_fit(
             `bounds`, `method` and `absolute_sigma`.
         xdata: as SciPy's.
         ydata: as SciPy's.
-        p0: the start, as SciPy's.
+        p0: the start, as SciPy's; or a pytree in a dictionary or dataclass, for a model `f(xdata, p)`.
         progress: as for `minimize`.
         options: as SciPy's.
 
     Returns:
-        The parameters and their covariance, or the tuple that SciPy returns with `full_output`. After an interrupt
-        (Ctrl-C) it warns, and returns the best parameters so far with an infinite covariance.
+        The parameters, like `p0`, and the covariance of their vector, or the tuple that SciPy returns with
+        `full_output`. After an interrupt (Ctrl-C) it warns, and returns the best parameters so far with an infinite
+        covariance.
 
     Raises:
         NotDifferentiable: as for `minimize`.
@@ -318,20 +333,21 @@ def curve_fit(
     >>> np.round(found, 6).tolist()
     [2.5, 1.3]
     """
-    if "jac" in options:
-        raise ValueError("curve_fit supplies jac: leave it out, or use SciPy's")
+    _refuse_derivatives("curve_fit", options)
     if isinstance(f, LeastSquares):
         if xdata is not None or ydata is not None or p0 is None:
             raise ValueError("the blocks of a distributed sum have the data: give p0 alone, curve_fit(total, p0=p0)")
         return _fit_of_sum(f, p0, **options)
 
     require_function("curve_fit", f)
+    if p0 is not None and not isinstance(p0, PARAMETERS):
+        return _fit_of_tree(f, xdata, ydata, p0, progress=progress, **options)
 
     def size(values: Value) -> float:
         shapes = {np.shape(leaf) for leaf in flatten(values)[0]}
         if len(shapes) != 1 or (np.shape(values) == () and np.ndim(ydata)):
             raise NotDifferentiable(f"the model returns {values!r}, and ydata has shape {np.shape(ydata)}")
-        return _misfit(values, xdata, ydata, **options)
+        return misfit(values, xdata, ydata, **options)
 
     evaluations = Evaluations(lambda p, x: f(x, *p), (), progress, size)
     derivatives = _direct(evaluations.f.f, evaluations)
@@ -353,18 +369,14 @@ def curve_fit(
     return evaluations.run(solve, interrupted)
 
 
-def _misfit(
-    values: Value, xdata: Value, ydata: Value, sigma: Value = None, nan_policy: str | None = None,
-    loss: Value = "linear", f_scale: float = 1.0, **_: Value,
-) -> float:  # fmt: skip
-    """Return the cost of a fit, by which an interrupted run chooses its best parameters."""
-    y = np.asarray(ydata, float)
-    deviations = np.ones_like(y) if sigma is None else np.sqrt(np.diag(sigma)) if np.ndim(sigma) == 2 else sigma
-    if nan_policy == "omit":
-        kept = ~(np.isnan(y) | np.isnan(np.atleast_2d(np.asarray(xdata, float))).any(axis=0))
-        y, deviations = y[kept], np.broadcast_to(deviations, y.shape)[kept]
-    rho = RHO.get(loss, RHO["linear"]) if isinstance(loss, str) else RHO["linear"]
-    return float(np.sum(rho(np.square((values - y) / deviations / f_scale))))
+def _fit_of_tree(f: Function, xdata: Value, ydata: Value, p0: Value, **options: Value) -> Value:
+    unknowns = Unknowns(p0)
+
+    def model(x: Value, *parameters: Value) -> Value:
+        return f(x, unknowns.unflatten(np.stack(parameters)))
+
+    found, *rest = curve_fit(model, xdata, ydata, unknowns.vector, **options)
+    return (unknowns.unflatten(found), *rest)
 
 
 def _fit_of_sum(total: LeastSquares, p0: Value, absolute_sigma: bool = False, **options: Value) -> tuple[Value, Value]:

@@ -1,6 +1,6 @@
 """`scipy.integrate.quad`, `nquad` and `quad_vec`: integrals of functions of traced values.
 
-`quad` is differentiated by `effgrad.functions.scipy.integrate`, and so is each of the nested integrals of `nquad`, by
+`quad` is differentiated by `effgrad.toolbox.intervals`, and so is each of the nested integrals of `nquad`, by
 which SciPy computes `dblquad` and `tplquad`. For `quad_vec`, SciPy integrates plain numbers, and the value is SciPy's.
 The derivative is that of a sum by the Gauss-Legendre rule, on intervals that are halved until this rule and one with
 fewer points agree to rounding.
@@ -10,22 +10,24 @@ import numpy as np
 import scipy.integrate
 
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.integrate import (
-    COARSE_POINTS,
-    COARSE_WEIGHTS,
-    POINTS,
-    WEIGHTS,
-    fits,
-    integral,
-    integrand_term,
-    on_intervals,
-    refuse_jumps,
-    refuse_kinks,
-)
 from effgrad.functions.scipy.tables import Calling, derivative_order, reals, require, traced_inside
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Observed, as_number_or_array, number, plain_tree
+from effgrad.toolbox.intervals import (
+    COARSE_POINTS,
+    COARSE_WEIGHTS,
+    POINTS,
+    WEIGHTS,
+    by_pieces,
+    fits,
+    integral,
+    integrand_term,
+    listed,
+    refuse_jumps,
+    refuse_kinks,
+    values_at,
+)
 from effgrad.toolbox.slopes import uses_derivatives
 from effgrad.toolbox.solutions import with_value
 from effgrad.vocabulary import Function, Value
@@ -37,12 +39,8 @@ LEVELS = 8
 
 
 def _sum(term: Function, start: float, end: float, points: Value, weights: Value) -> Value:
-    terms = [weight * value for weight, value in zip(weights, _terms(term, start, end, points), strict=True)]
+    terms = [weight * value for weight, value in zip(weights, values_at(term, start, end, points), strict=True)]
     return (end - start) * sum(terms[1:], terms[0])
-
-
-def _terms(term: Function, start: float, end: float, points: Value) -> list[Value]:
-    return [term(float(t)) for t in start + (end - start) * (0.5 + points)]
 
 
 def _graded(start: float, end: float) -> list[tuple[float, float, int]]:
@@ -61,7 +59,7 @@ def _smooth_intervals(term: Function, start: float, end: float, order: int) -> l
     usual = np.max(np.abs(_sum(lambda t: np.abs(term(t)), start, end, POINTS, WEIGHTS)), initial=1e-300)
     while waiting:
         a, b, halved = waiting.pop()
-        fine, coarse = (np.stack(_terms(term, a, b, points)) for points in (POINTS, COARSE_POINTS))
+        fine, coarse = (np.stack(values_at(term, a, b, points)) for points in (POINTS, COARSE_POINTS))
         if all(fits(fine, coarse, usual / (b - a), 1.0)):
             found.append((a, b, fine))
         elif halved == DEEPEST or len(found) > MOST:
@@ -74,7 +72,7 @@ def _smooth_intervals(term: Function, start: float, end: float, order: int) -> l
             waiting += [(middle, b, halved + 1), (a, middle, halved + 1)]
     refuse_jumps(term, [a for a, *_ in found], "quad_vec")
     if order > 1:
-        refuse_kinks(sorted(found, key=lambda part: part[0]), order, (), "quad_vec")
+        refuse_kinks(sorted(found, key=lambda part: part[0]), order, "quad_vec")
     return [(a, b) for a, b, _ in found]
 
 
@@ -89,9 +87,7 @@ def quad_vec_rule(call: Call) -> Value:
         return result
 
     def term(t: float) -> Value:
-        value = integrand_term(lambda x, *args: as_number_or_array(f(x, *args)), t, a, b, args)
-        reals("integrate.quad_vec", value)
-        return value
+        return integrand_term(lambda x, *args: as_number_or_array(f(x, *args)), t, a, b, args)
 
     def at_primals(t: float) -> Value:
         return number(as_number_or_array(integrand_term(f, t, number(a), number(b), args)))
@@ -186,7 +182,9 @@ class Nested:
             return self.func(*outer, *self.args)
         low, high = map(as_number_or_array, self.ranges[depth - 1](*outer, *self.args))
         reals("integrate.nquad", low, high)
-        given = plain_tree(self.options[depth - 1](*outer, *self.args))
+        given = self.options[depth - 1](*outer, *self.args)
+        points = listed(given.get("points"))
+        given = plain_tree(given)
         require(given.get("weight") is None, "integrate.nquad", "no weight")
         place = number(as_number_or_array(list(outer))) if outer else ()
 
@@ -197,7 +195,7 @@ class Nested:
         if "points" in given:
             given["points"] = [t for t in given["points"] if a <= t <= b]
         info = scipy.integrate.quad(like, a, b, **(given | {"full_output": 1}))[2]
-        return on_intervals(lambda t: self.traced(depth - 1, t, *outer), like, low, high, (), info)
+        return by_pieces(lambda t: self.traced(depth - 1, t, *outer), like, low, high, (), info, points)
 
 
 @rule_of(scipy.integrate.nquad, "func", followed=1)

@@ -6,13 +6,14 @@ bracket is replaced by its plain value.
 
 import scipy.optimize
 
+from effgrad.api import jvp
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
-from effgrad.functions.scipy.tables import Calling
-from effgrad.toolbox.calls import Call, solution_of
-from effgrad.toolbox.frozen import as_number_or_array, frozen, joined, number
+from effgrad.functions.scipy.tables import Calling, require, traced_inside
+from effgrad.toolbox.calls import Call, rule_of, solution_of
+from effgrad.toolbox.frozen import Observed, as_number_or_array, frozen, joined, number, plain_tree
 from effgrad.toolbox.implicit import follow, follow_each
-from effgrad.toolbox.solutions import differentiated
+from effgrad.toolbox.solutions import differentiated, with_value
 from effgrad.vocabulary import Function, Value
 
 
@@ -96,7 +97,62 @@ def _quasi_newton(original: Function) -> Calling:
     return solution_of(original, "F")(_of_many)
 
 
+# `scipy.optimize.elementwise`, from SciPy 1.15 on: searches for many numbers, each with arguments of its own.
+
+
+def _elementwise(call: Call) -> Value:
+    """Let SciPy search on plain numbers. Return its result, and whether the search depends on a derivative."""
+    # SciPy drops the arguments of searches that have ended, so the function takes them one by one.
+    f = Observed(call.arguments["f"])
+    result = call.run(f=f, args=plain_tree(call.args))
+    return result, f.traced or traced_inside(call.args)
+
+
+def _of_vectors(call: Call, shape: tuple[int, ...]) -> Function:
+    """Return the function of a search, which SciPy calls with vectors, as a function of an array of this shape."""
+    f, args = call.arguments["f"], [np.reshape(np.broadcast_to(arg, shape), (-1,)) for arg in call.args]
+    return lambda x: np.reshape(as_number_or_array(f(np.reshape(x, (-1,)), *args)), shape)
+
+
+def _elementwise_root(call: Call) -> Value:
+    result, traced = _elementwise(call)
+    if not traced:
+        return result
+    # The function is zero at the root wherever the root moves, so `f_x` is constant.
+    f = _of_vectors(call, np.shape(result.x))
+    return differentiated(result, call.name, x=_of_one(call, f, result.x), f_x=result.f_x)
+
+
+def _elementwise_minimum(call: Call) -> Value:
+    result, traced = _elementwise(call)
+    if not traced:
+        return result
+    f = _of_vectors(call, np.shape(result.x))
+
+    def slope(x: Value) -> Value:
+        return jvp(f, (x,), (np.ones_like(number(x)),))[1]
+
+    x = _of_one(call, slope, result.x)
+    return differentiated(result, call.name, x=x, f_x=with_value(f(x), result.f_x))
+
+
+def _elementwise_bracket(call: Call) -> Value:
+    """The numbers of a bracket are those that the search begins with, or multiples of them."""
+    begins = [value for name, value in call.arguments.items() if name not in ("f", "args")]
+    require(not traced_inside(begins), f"optimize.elementwise.{call.name}", "a plain start")
+    return _elementwise(call)[0]
+
+
+ELEMENTWISE = getattr(scipy.optimize, "elementwise", None)
 RULES: list[tuple[Value, str, Value]] = [
+    *(
+        (ELEMENTWISE, name, rule_of(getattr(ELEMENTWISE, name))(rule))
+        for name, rule in (
+            ("find_root", _elementwise_root), ("find_minimum", _elementwise_minimum),
+            ("bracket_root", _elementwise_bracket), ("bracket_minimum", _elementwise_bracket),
+        )
+        if ELEMENTWISE is not None
+    ),
     (scipy.optimize, "root_scalar", _root_scalar),
     (scipy.optimize, "newton", _newton),
     (scipy.optimize, "fixed_point", _fixed_point),

@@ -92,7 +92,8 @@ def _programs(graph: Graph) -> Programs:
     return Programs(*[compile(f, backend) for f in (value, of_y, variation, of_both)])
 
 
-def _staged(f: Function, *given: Value) -> tuple[list[Value], Graph] | None:
+def closed_graph(f: Function, *given: Value) -> tuple[list[Value], Graph] | None:
+    """Return the values that `f` closes over, and its graph of these and its arguments; None if it cannot be staged."""
     try:
         return body(lambda inside: [f(*inside)], list(given))
     except (EffgradError, TypeError):
@@ -101,7 +102,7 @@ def _staged(f: Function, *given: Value) -> tuple[list[Value], Graph] | None:
 
 def uses_derivatives(f: Function, *given: Value) -> bool:
     """Whether a function uses traced values of a derivative around it, even if only in comparisons."""
-    staged = _staged(f, *given) if handled(Smooth) else None
+    staged = closed_graph(f, *given) if handled(Smooth) else None
     return staged is not None and any(map(depends, staged[0]))
 
 
@@ -154,7 +155,7 @@ class Slope:
 
     def staged(self, t: float, y: Value) -> tuple[list[Value], Graph] | None:
         """Return the values that `f` closes over, and its graph of these, t and y; None if `f` cannot be staged."""
-        return _staged(self.f, float(t), np.array(y))
+        return closed_graph(self.f, float(t), np.array(y))
 
     def _find(self, t: float, y: Value) -> None:
         """Look up the compiled programs by the graph of `f`. If `f` branches or cannot be staged, it has none."""

@@ -7,13 +7,12 @@ default its derivative is the path derivative, by which the sample moves with th
 
 import copy
 import functools
-from collections.abc import Iterator
 
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, example, plain
 from effgrad.effects import handled
-from effgrad.effects.effect import frames
+from effgrad.effects.effect import activations, frames
 from effgrad.errors import NoRule, NotBatched
 from effgrad.functions.numpy.draws import take
 from effgrad.functions.scipy.tables import Calling, traced_inside
@@ -237,23 +236,19 @@ def _choose(
 
 def _seeded(*args: Value, **kwargs: Value) -> Generator:
     generator = Generator(_default_rng(*args, **kwargs).bit_generator)
-    generator.batches = tuple(_batches())
+    generator.batches = _batches()
     return generator
 
 
 def _legacy(seed: Value = None) -> LegacyGenerator:
     generator = LegacyGenerator(seed)
-    generator.batches = tuple(_batches())
+    generator.batches = _batches()
     return generator
 
 
-def _batches() -> Iterator[Value]:
-    """Yield the batches around the current call."""
-    frame = frames.get()
-    while frame is not None:
-        if isinstance(frame.activation, Batch):
-            yield frame.activation
-        frame = frame.below
+def _batches() -> tuple[Value, ...]:
+    """Return the batches around the current call."""
+    return tuple(activation for activation in activations(frames.get()) if isinstance(activation, Batch))
 
 
 def _of_module(name: str, distribution: Distribution) -> Calling:

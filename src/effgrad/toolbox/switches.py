@@ -121,20 +121,26 @@ def _has_moving_switches(slope: Slope, path: Trajectory) -> bool:
 def _moves(slope: Slope, low: Point, high: Point) -> bool:
     """Whether the switch between two points depends on more than the time: on the state, or on closed-over values."""
     staged = slope.staged(*low)
-    if staged is None:
-        return True
-    closed, graph = staged
+    return staged is None or switch_moves(*staged, low, high) is True
+
+
+def switch_moves(closed: Sequence[Value], graph: Graph, low: Sequence[Value], high: Sequence[Value]) -> bool | None:
+    """Whether a decision of a staged function that differs between two points depends on more than the first argument.
+
+    The result is None if no decision differs. `low` and `high` are the arguments at the two points.
+    """
     moving = _moving(closed, graph)
     decisions = list(_decisions(graph))
     unguarded = [node for node in graph if node.primitive is not GUARD]
     sides = Graph(graph.inputs, unguarded, [side for _, pair in decisions for side in pair])
     values = [number(value) for value in closed]
-    below, above = (sides(*values, p.t, p.y) for p in (low, high))
+    below, above = (sides(*values, *point) for point in (low, high))
+    changed = []
     for (node, _), *pairs in zip(decisions, _pairs(below), _pairs(above), strict=True):
         one, other = (side if than is None else np.greater(side, than) for side, than in pairs)
         if not np.array_equal(one, other):
-            return node in moving
-    return False
+            changed.append(node in moving)
+    return any(changed) if changed else None
 
 
 def _pairs(values: list[Value]) -> Iterator[tuple[Value, Value]]:

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 
-from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import NUMERIC_KINDS, dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import squared
-from effgrad.primitives.factors import adjoint
-from effgrad.primitives.factors import hermitian as _hermitian
+from effgrad.primitives.factors import adjoint, hermitian_of_triangle
 from effgrad.primitives.given import as_computed, value_with_derivative
 from effgrad.primitives.pseudoinverse import pinv_of
 from effgrad.primitives.reduction import mark_underflow, root, root_of
@@ -38,7 +37,7 @@ def symmetric(a: Value) -> Value:
            [-0.125 ,  0.25  ]])
     """
     a = np.asarray(a)
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.dtype.kind not in "fciub":
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.dtype.kind not in NUMERIC_KINDS:
         raise ValueError(f"symmetric takes square matrices; it was given an array of {a.dtype} of shape {a.shape}")
     return 0.5 * a + 0.5 * adjoint(a)
 
@@ -47,7 +46,7 @@ def symmetric(a: Value) -> Value:
 
 
 def _pinv(a: Value, rcond: Option = None, hermitian: bool = False, *, rtol: Option = 1e-15) -> Value:
-    a = _hermitian(a, True) if hermitian else a
+    a = hermitian_of_triangle(a, True) if hermitian else a
     if rcond is None:
         machine = max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
         rcond = machine if rtol is None else rtol

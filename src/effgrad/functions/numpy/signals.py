@@ -71,9 +71,15 @@ def _roots(p: Value) -> Value:
     n = size_of(p) - 1
     if n == 0:
         return np.zeros(low)
-    companion = np.concatenate([np.reshape(-p[1:] / p[0], (1, n)), np.eye(n - 1, n)])
+    matrix = companion(p)
     # In every version of NumPy the roots are real numbers if all of them are real.
-    return np.concatenate([in_their_order(real_where_real(companion)[0], companion), np.zeros(low)])
+    return np.concatenate([in_their_order(real_where_real(matrix)[0], matrix), np.zeros(low)])
+
+
+def companion(p: Value) -> Value:
+    """Return the companion matrix of a polynomial, whose coefficients begin with that of the highest power."""
+    n = size_of(p) - 1
+    return np.concatenate([np.reshape(-p[1:] / p[0], (1, n)), np.eye(n - 1, n)])
 
 
 composed(all_as_computed({

@@ -1,6 +1,6 @@
 """Rules for NumPy functions that write to their first argument, as assignments to its elements."""
 
-from effgrad.arrays.layout import shape_of, size_of
+from effgrad.arrays.layout import dtype_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.signatures import ask_numpy
 from effgrad.arrays.value import FUNCTIONS, Tracer, plain
@@ -9,7 +9,8 @@ from effgrad.vocabulary import Function, Value
 
 
 def _copyto(dst: Value, src: Value, casting: str = "same_kind", where: Value = True) -> None:
-    if casting != "same_kind" or not isinstance(src, Tracer | np.ndarray | np.generic | int | float | complex):
+    known = casting == "same_kind" and isinstance(src, Tracer | np.ndarray | np.generic | int | float | complex)
+    if not known or dtype_of(src) != dtype_of(dst):
         ask_numpy(np.copyto, (dst, src, casting), {"where": where})
     _written(dst, "numpy.copyto")[...] = src if where is True else np.where(where, src, dst)
 
@@ -23,24 +24,27 @@ def _put(a: Value, ind: object, v: Value, mode: str = "raise") -> None:
 
 
 def _place(arr: Value, mask: Value, vals: object) -> None:
-    _check_mask(np.place, arr, mask)
+    _check_mask(np.place, arr, mask, vals)
     places = np.flatnonzero(plain(mask))
     values = _repeated(vals, np.arange(len(places)))
     _put_at(_written(arr, "numpy.place"), places, values)
 
 
 def _putmask(a: Value, mask: Value, values: Value) -> None:
+    _check_mask(np.putmask, a, mask, values)
     if size_of(values) == 1 and shape_of(mask) == shape_of(a) != ():
         _written(a, "numpy.putmask")[mask] = np.ravel(values)[0]
         return
-    _check_mask(np.putmask, a, mask)
     places = np.flatnonzero(plain(mask))
     _put_at(_written(a, "numpy.putmask"), places, _repeated(values, places))
 
 
-def _check_mask(function: Function, array: Value, mask: Value) -> None:
+def _check_mask(function: Function, array: Value, mask: Value, values: Value) -> None:
+    """Raise NumPy's error for a mask of another size, and for values that it would not cast to the array's dtype."""
     if size_of(mask) != size_of(array):
-        function(np.zeros(size_of(array)), plain(mask), 0.0)  # raises NumPy's error
+        function(np.zeros(size_of(array)), plain(mask), 0.0)
+    if getattr(values, "dtype", None) is not None and dtype_of(values) != dtype_of(array):
+        ask_numpy(function, (array, mask, values), {})
 
 
 def _repeated(values: Value, places: Value) -> Value:

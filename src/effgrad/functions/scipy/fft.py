@@ -13,7 +13,7 @@ from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import constant, rules_of
 from effgrad.primitives.complexes import conj
-from effgrad.primitives.fourier import _resized
+from effgrad.primitives.fourier import with_length
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.vocabulary import Axes, Axis, Function, Option, Reached, Value
 
@@ -49,7 +49,7 @@ def _transform(kind: str, inverse: bool) -> Function:
     def rule(
         x: Value, type: int = 2, n: Value = None, axis: int = -1, norm: Option = None
     ) -> Value:
-        x = _resized(np.asarray(x), n, axis)
+        x = with_length(np.asarray(x), n, axis)
         type = OPPOSITE[type] if inverse else type
         if norm == "ortho":
             return orthogonal(x, kind=kind, type=type, axis=axis)

@@ -7,13 +7,13 @@ from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.fft import ONE, OPPOSITE, along_several
 from effgrad.functions.scipy.tables import constant, require, rules_of, traced_inside
-from effgrad.primitives.fourier import _resized
+from effgrad.primitives.fourier import with_length
 from effgrad.vocabulary import Axis, Function, Option, Reached, Shape, Value
 
 
 def _rfft(x: Value, n: Value = None, axis: int = -1) -> Value:
     """The real and imaginary parts of half the spectrum in turn, without the imaginary parts that are always zero."""
-    x = np.moveaxis(_resized(np.asarray(x), n, axis), axis, -1)
+    x = np.moveaxis(with_length(np.asarray(x), n, axis), axis, -1)
     count = shape_of(x)[-1]
     half = np.fft.rfft(x)
     parts = np.reshape(np.stack([np.real(half), np.imag(half)], axis=-1), (*shape_of(x)[:-1], -1))
@@ -22,7 +22,7 @@ def _rfft(x: Value, n: Value = None, axis: int = -1) -> Value:
 
 
 def _irfft(x: Value, n: Value = None, axis: int = -1) -> Value:
-    x = np.moveaxis(_resized(np.asarray(x), n, axis), axis, -1)
+    x = np.moveaxis(with_length(np.asarray(x), n, axis), axis, -1)
     count = shape_of(x)[-1]
     first, nothing = x[..., :1], np.zeros((*shape_of(x)[:-1], 1))
     real = np.concatenate([first, x[..., 1::2]], axis=-1)

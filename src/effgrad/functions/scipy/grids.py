@@ -12,7 +12,7 @@ from effgrad.functions.scipy import splines
 from effgrad.functions.scipy.interpolants import array_of, hold, is_somewhere, plain_points, require_increasing
 from effgrad.functions.scipy.tables import Method, reals, require
 from effgrad.nested import leaves
-from effgrad.primitives.given import as_computed, outside
+from effgrad.primitives.given import as_computed, run_outside
 from effgrad.vocabulary import Option, Reached, Value
 
 
@@ -88,7 +88,7 @@ def _by_pchip(grid: Value, values: Value, points: Value) -> Value:
 
 def _grid_table(self: Value, points: Value, values: Value, *args: Value, **options: Option) -> None:
     """The rule of `__init__`: call SciPy's own with plain values, and set the traced grid and values."""
-    outside(lambda: _plain_table(self, plain_points(tuple(points)), example(values), *args, **options))
+    run_outside(lambda: _plain_table(self, plain_points(tuple(points)), example(values), *args, **options))
     self._twin = copy.copy(self)
     grid = tuple(np.asarray(knots) for knots in points)
     turned = tuple(d for d, knots in enumerate(grid) if plain(knots)[0] > plain(knots)[-1])

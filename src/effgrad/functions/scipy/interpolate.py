@@ -6,7 +6,6 @@ The coefficients that an interpolant holds have SciPy's values and the derivativ
 
 import copy
 import functools
-import inspect
 import math
 
 import scipy
@@ -40,8 +39,8 @@ from effgrad.functions.scipy.interpolants import (
     require_increasing,
     vars_of,
 )
-from effgrad.functions.scipy.tables import Method, reals, require, rules_of, traced_inside
-from effgrad.primitives.given import outside
+from effgrad.functions.scipy.tables import Method, arguments_by_name, reals, require, rules_of, traced_inside
+from effgrad.primitives.given import run_outside
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 # From SciPy 1.18 on, the public classes delegate their calls to these.
@@ -128,7 +127,7 @@ def _antiderivative(self: Value, nu: int = 1) -> Value:
 
 def _other_order(self: Value, name: str, nu: int) -> Value:
     """Return SciPy's derivative or antiderivative of an interpolant, with traced knots and coefficients."""
-    result = copy.copy(outside(lambda: getattr(_example_of(self), name)(nu)))
+    result = copy.copy(run_outside(lambda: getattr(_example_of(self), name)(nu)))
     order, c = nu if name == "derivative" else -nu, array_of(self, "c")
     if not isinstance(evaluator_of(self), EVALUATED_SPLINE):
         x = array_of(self, "x")
@@ -165,11 +164,10 @@ def _fitted(kind: Option, coefficients: Value) -> Function:
     original = kind.__init__
 
     def rule(self: Value, x: Value, y: Value, *args: Value, **options: Option) -> None:
-        bound = inspect.signature(original).bind(self, x, y, *args, **options)
-        bound.apply_defaults()
-        given = {name: value for name, value in bound.arguments.items() if name not in ("self", "x", "y")}
+        arguments = arguments_by_name(original, (self, x, y, *args), options)
+        given = {name: value for name, value in arguments.items() if name not in ("self", "x", "y")}
         require_increasing(x)
-        outside(lambda: original(self, *plain_points((x, y)), **plain_tree(given)))
+        run_outside(lambda: original(self, *plain_points((x, y)), **plain_tree(given)))
         x, y = np.asarray(x), np.asarray(y)
         c = coefficients(x, np.moveaxis(y, given.pop("axis"), 0), **given)
         keep(self, c=c, x=x)
@@ -191,7 +189,7 @@ def _akima_coefficients(x: Value, y: Value, method: str, extrapolate: Option) ->
 
 def _hermite(self: Value, x: Value, y: Value, dydx: Value, axis: int = 0, extrapolate: Option = None) -> None:
     require_increasing(x)
-    outside(lambda: _plain_hermite(self, *plain_points((x, y, dydx)), axis, extrapolate))
+    run_outside(lambda: _plain_hermite(self, *plain_points((x, y, dydx)), axis, extrapolate))
     x, values, slopes = np.asarray(x), np.asarray(y), np.asarray(dydx)
     c = splines.hermite(x, np.moveaxis(values, axis, 0), np.moveaxis(slopes, axis, 0))
     keep(self, c=c, x=x)
@@ -205,7 +203,7 @@ def _make_interp_spline(
 ) -> Value:
     names = (None, "not-a-knot", "natural", "clamped")
     require(bc_type in names, "interpolate.make_interp_spline", "bc_type by name, and not periodic")
-    plain_spline = outside(functools.partial(_plain_interp_spline, *plain_points((x, y, k, t, bc_type)), axis))
+    plain_spline = run_outside(functools.partial(_plain_interp_spline, *plain_points((x, y, k, t, bc_type)), axis))
     x, y = np.asarray(x), np.moveaxis(np.asarray(y), axis, 0)
     t = splines.interpolation_knots(x, k, bc_type) if t is None else np.asarray(t)
     c = splines.interpolation_coefficients(x, y, t, k, bc_type)
@@ -238,7 +236,7 @@ def _make_lsq_spline(
     x: Value, y: Value, t: Value, k: int = 3, w: Value = None, axis: int = 0, check_finite: bool = True,
     **options: Option,
 ) -> Value:  # fmt: skip
-    plain_spline = outside(lambda: _plain_lsq_spline(*plain_points((x, y, t, k, w)), axis, check_finite, **options))
+    plain_spline = run_outside(lambda: _plain_lsq_spline(*plain_points((x, y, t, k, w)), axis, check_finite, **options))
     values, knots = np.moveaxis(np.asarray(y), axis, 0), np.asarray(t)
     return spline_of(plain_spline, knots, splines.least_squares_coefficients(np.asarray(x), values, knots, k, w))
 

@@ -14,7 +14,7 @@ from effgrad.functions.scipy.matrix_functions import sylvester, unitary_factor
 from effgrad.functions.scipy.tables import constant, over_batches, reals, require, rules_of
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.decomposition import real_where_real
-from effgrad.primitives.factors import adjoint, hermitian
+from effgrad.primitives.factors import adjoint, hermitian_of_triangle
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
 from effgrad.primitives.triangular import triangle, triangular
@@ -64,7 +64,7 @@ def _solve(a: Value, b: Value, lower: bool = False, assume_a: Value = None, tran
         return triangular(a, b, lower=assume_a.startswith("lower"), trans=int(transposed), unit=False)
     symmetric = assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
     if symmetric and shape_of(a)[-1] > 1:  # SciPy reads all of a 1 by 1 matrix
-        a = _symmetric(a, lower) if assume_a.startswith("sym") else hermitian(a, lower)
+        a = _symmetric(a, lower) if assume_a.startswith("sym") else hermitian_of_triangle(a, lower)
     elif assume_a == "diagonal":
         a = np.triu(np.tril(a))
     elif assume_a == "tridiagonal":
@@ -209,9 +209,9 @@ def _eigh(
     a: Value, b: Value = None, *, lower: bool = True, eigvals_only: bool = False, subset_by_index: Value = None
 ) -> Value:
     first, last = (0, None) if subset_by_index is None else (subset_by_index[0], subset_by_index[1] + 1)
-    whole, factor = hermitian(a, lower), None
+    whole, factor = hermitian_of_triangle(a, lower), None
     if b is not None:
-        factor = np.linalg.cholesky(hermitian(b, lower))
+        factor = np.linalg.cholesky(hermitian_of_triangle(b, lower))
         half = triangular(factor, whole, lower=True, trans=0, unit=False)
         whole = triangular(factor, adjoint(half), lower=True, trans=0, unit=False)
     if eigvals_only:
@@ -334,7 +334,7 @@ RULES: list[Reached] = rules_of(scipy.linalg, {
     "eig": _eig, "eigvals": _eigvals, "svd": _svd, "svdvals": lambda a: np.linalg.svd(a, compute_uv=False), "qr": _qr,
     "lstsq": over_batches(_lstsq, 2, -1), "pinv": _pinv,
     "pinvh": lambda a, rtol=None, lower=True, return_rank=False: _pinv(
-        hermitian(a, lower), rtol=rtol, return_rank=return_rank),
+        hermitian_of_triangle(a, lower), rtol=rtol, return_rank=return_rank),
     "polar": _polar, "orthogonal_procrustes": _procrustes,
     "solve_continuous_are": _continuous_riccati, "solve_discrete_are": _discrete_riccati,
     "bandwidth": constant(scipy.linalg.bandwidth), "issymmetric": constant(scipy.linalg.issymmetric),

@@ -15,7 +15,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.ranks import RULES as OF_RANKS
 from effgrad.functions.scipy.ranks import continued, each
-from effgrad.functions.scipy.signal import _mode, convolve
+from effgrad.functions.scipy.signal import convolve, crop_to_mode
 from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, rules_of, traced_inside
 from effgrad.primitives.reduction import mark_underflow, root
 from effgrad.vocabulary import Axes, Axis, Function, Option, Reached, Value
@@ -42,7 +42,7 @@ def _correlate(
         x = continued(x, [pair if i == axis else (0, 0) for i, pair in enumerate(around)], way, cval)
     kernel = np.reshape(np.flip(weights), shape)
     every = tuple(range(ndim))
-    return _mode(convolve(x, kernel, axes=every, method="direct"), x, kernel, "valid", every)
+    return crop_to_mode(convolve(x, kernel, axes=every, method="direct"), x, kernel, "valid", every)
 
 
 def _convolve(
@@ -234,12 +234,10 @@ def _mirrored(places: Value, n: int) -> Value:
     return np.where(around < n, around, 2 * n - 2 - around)
 
 
-def _sampled(
-    input: Value, coordinates: list[Value], order: int, mode: str, cval: Option, name: str, prefilter: bool = True
-) -> Value:
+def _sampled(input: Value, coordinates: list[Value], order: int, mode: str, cval: Option, prefilter: bool) -> Value:
     """Interpolate an image at coordinates by the nearest element, by the corners of the cell, or by a spline."""
-    require(mode in ("constant", "nearest"), f"ndimage.{name}", "mode 'constant' or 'nearest'")
-    reals(f"ndimage.{name}", *coordinates)
+    require(mode in ("constant", "nearest"), "ndimage.map_coordinates", "mode 'constant' or 'nearest'")
+    reals("ndimage.map_coordinates", *coordinates)
     if order > 1 and prefilter:
         if mode == "nearest":  # as SciPy does, so that the spline is nearly constant beyond the edges
             input, coordinates = np.pad(input, 12, mode="edge"), [c + 12 for c in coordinates]
@@ -290,7 +288,7 @@ def _map_coordinates(
     require(output is None, "ndimage.map_coordinates", "output=None")
     coordinates = np.asarray(coordinates)
     points = [coordinates[i] for i in range(shape_of(coordinates)[0])]
-    return _sampled(np.asarray(input), points, order, mode, cval, "map_coordinates", prefilter)
+    return _sampled(np.asarray(input), points, order, mode, cval, prefilter)
 
 
 def _affine_transform(

@@ -20,7 +20,7 @@ from effgrad.functions.scipy.splines import elements
 from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
 from effgrad.functions.scipy.triangles import Triangles, barycentric
 from effgrad.nested import map_leaves
-from effgrad.primitives.given import as_computed, outside
+from effgrad.primitives.given import as_computed, run_outside
 from effgrad.primitives.reduction import mark_underflow, root
 from effgrad.vocabulary import Function, Option, Reached, Value
 
@@ -42,7 +42,7 @@ def _keeping(owner: Any, *names: str) -> Reached:
 
     def init(self: Any, *args: Value, **options: Option) -> None:
         values = [*map(plain_argument, own, args), *args[len(own) :]]
-        outside(lambda: original(self, *values, **{key: plain_argument(key, options[key]) for key in options}))
+        run_outside(lambda: original(self, *values, **{key: plain_argument(key, options[key]) for key in options}))
         if not traced_inside((args, options)):
             return
         given = {**dict(zip(own, args, strict=False)), **options}
@@ -175,7 +175,7 @@ def _called(owner: type, definition: Function) -> Reached:
     def call(self: Value, *args: Value, **options: Option) -> Value:
         if _holds(self) or traced_inside((args, options)):
             return rule(self, *args, **options)
-        return outside(lambda: original(self, *args, **options))
+        return run_outside(lambda: original(self, *args, **options))
 
     return owner, "__call__", Calling(call)
 

@@ -50,7 +50,7 @@ convolve: Primitive = linear(
 )
 
 
-def _mode(full: object, a: Value, b: Value, mode: str, axes: Axes) -> Value:
+def crop_to_mode(full: object, a: Value, b: Value, mode: str, axes: Axes) -> Value:
     """The part of a full convolution that a mode asks for."""
     sizes = [(shape_of(a)[axis], shape_of(b)[axis]) for axis in axes]
     if mode == "full":
@@ -69,7 +69,7 @@ def _convolve(in1: Value, in2: Value, mode: str = "full", method: str = "auto") 
         return in1 * in2
     if 0 in (size_of(in1), size_of(in2)):
         raise NoRule("scipy.signal.convolve and correlate of an empty array have no derivative rule: leave it out")
-    return _mode(convolve(in1, in2, axes=axes, method=method), in1, in2, mode, axes)
+    return crop_to_mode(convolve(in1, in2, axes=axes, method=method), in1, in2, mode, axes)
 
 
 def _fftconvolve(in1: Value, in2: Value, mode: str = "full", axes: Axis = None) -> Value:
@@ -78,7 +78,7 @@ def _fftconvolve(in1: Value, in2: Value, mode: str = "full", axes: Axis = None) 
     if 0 in (size_of(in1), size_of(in2)):
         return np.zeros(0)
     axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
-    return _mode(convolve(in1, in2, axes=axes, method="fft"), in1, in2, mode, axes)
+    return crop_to_mode(convolve(in1, in2, axes=axes, method="fft"), in1, in2, mode, axes)
 
 
 def _correlate(in1: Value, in2: Value, mode: str = "full", method: str = "auto") -> Value:
@@ -96,7 +96,7 @@ def _convolve2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fil
         beyond: Any = "wrap" if boundary in ("wrap", "circular") else "symmetric"
         padded = np.pad(in1, around, mode=beyond)
     full = _convolve(padded, in2, "valid", "direct")
-    return _mode(full, in1, in2, mode, (0, 1))
+    return crop_to_mode(full, in1, in2, mode, (0, 1))
 
 
 def _correlate2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fill", fillvalue: object = 0) -> Value:

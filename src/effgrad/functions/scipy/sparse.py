@@ -8,8 +8,8 @@ from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import REASONS, Tracer, depends, plain
 from effgrad.errors import NoRule, NotDifferentiable
-from effgrad.functions.scipy.sparse_elements import Matrix, is_number
-from effgrad.functions.scipy.sparse_value import TracedSparse, lifted, moved
+from effgrad.functions.scipy.sparse_elements import Elements, Matrix, is_scalar
+from effgrad.functions.scipy.sparse_value import TracedSparse, arranged, lifted, moved
 from effgrad.functions.scipy.tables import Calling, Method, traced_inside
 from effgrad.vocabulary import Function, Value
 
@@ -19,28 +19,32 @@ def _maker(kind: Value) -> Value:
 
     def rule(arg1: Value, shape: Value = None, dtype: Value = None, copy: bool = False, **options: Value) -> Value:
         made = _made(kind, arg1, shape, options)
-        return made if dtype is None else made.astype(dtype)
+        made = made if dtype is None else made.astype(dtype)
+        return made.copy() if copy else made
 
     return rule
 
 
 def _made(kind: Value, arg1: Value, shape: Value, options: dict[str, Value]) -> TracedSparse:
     if sparse.issparse(arg1):
-        matrix = lifted(arg1).settled()
-        return matrix._moved(kind(matrix.places, **options))  # type: ignore[no-any-return]
+        return lifted(arg1).rearranged(lambda places: kind(places, **options))  # type: ignore[no-any-return]
     if type(arg1) is not tuple:
         values = np.asarray(arg1)
         numbers = np.arange(1, values.size + 1).reshape(shape_of(values))
-        return moved(kind(numbers, shape, **options), np.ravel(values))  # type: ignore[no-any-return]
+        return moved(kind(numbers, shape, **options), np.ravel(values.copy()))  # type: ignore[no-any-return]
     values, *places = (np.asarray(arg1[0]), *(_constant_places(part) for part in arg1[1:]))
     numbers = np.arange(1, values.size + 1).reshape(shape_of(values))
     if len(places) == 2 or issubclass(kind, sparse._dia._dia_base):
-        return TracedSparse(kind((numbers, *map(np.asarray, places)), shape, **options), np.ravel(values))
-    made = TracedSparse(sparse.coo_array((numbers, *places), shape), np.ravel(values))
+        return _with_vector(kind((numbers, *map(np.asarray, places)), shape, **options), values)
+    made = _with_vector(sparse.coo_array((numbers, *places), shape), values)
     if issubclass(kind, sparse._coo._coo_base):  # the format keeps duplicate elements
-        return TracedSparse(kind(made.places), made.values)
-    made = made.settled()
-    return made._moved(kind(made.places, **options))  # type: ignore[no-any-return]
+        return TracedSparse(kind(made.places), made._elements)
+    return made.rearranged(lambda places: kind(places, **options))  # type: ignore[no-any-return]
+
+
+def _with_vector(places: Matrix, values: Value) -> TracedSparse:
+    """Return a matrix of elements that are the program's own array, which it may write to."""
+    return TracedSparse(places, Elements(np.ravel(values), lent=True))
 
 
 def _constant_places(part: Value) -> Value:
@@ -74,7 +78,7 @@ def _making(function: Value) -> Function:
 
 
 # SciPy's own classes and functions, which are not their rules.
-COO, DIA = sparse.coo_array, sparse.dia_array
+COO, DIA = sparse.coo_array, sparse.dia_matrix
 DIAGONALS = (sparse.diags, sparse.diags_array)
 
 
@@ -101,7 +105,7 @@ def _moving(function: Value, *arguments: int) -> Value:
                 matrix = lifted(part).stored()
                 result = matrix.places.copy()
                 result.data = result.data + start * (result.data > 0)
-                values.append(matrix.values)
+                values.append(matrix.vector)
             else:
                 part = np.asarray(part)
                 result = start + 1 + np.arange(part.size).reshape(shape_of(part))
@@ -119,22 +123,27 @@ def _moving(function: Value, *arguments: int) -> Value:
 
 def _kron(A: Value, B: Value, format: Value = None) -> TracedSparse:
     a, b = (lifted(m if sparse.issparse(m) else _made(COO, m, None, {})).stored() for m in (A, B))
-    ones = [m.places.copy() for m in (a, b)]
-    for one in ones:
-        one.data = np.minimum(one.data, 1)
-    left = sparse.kron(a.places.tocoo(), ones[1].tocoo(), format or "coo")
-    right = sparse.kron(ones[0].tocoo(), b.places.tocoo(), format or "coo")
-    first, second = moved(left, a.values), moved(right, b.values)
-    return TracedSparse(first.places, first.values * second.values)
+    ones = [m.ones().astype(int) for m in (a, b)]
+    left = sparse.kron(a.places.tocoo(), ones[1].tocoo(), "coo")
+    right = sparse.kron(ones[0].tocoo(), b.places.tocoo(), "coo")
+    first, second = moved(left, a.vector), moved(right, b.vector)
+    given = [lifted(m).ones() if sparse.issparse(m) else np.ones(shape_of(m)) for m in (A, B)]
+    product = TracedSparse(first.places, first.vector * second.vector)
+    return arranged(product.canonical(), sparse.kron(*given, format))
 
 
 def _kronsum(A: Value, B: Value, format: Value = None) -> Value:
-    eyes = [sparse.eye_array(m.shape[0]) for m in (A, B)]
-    return (_kron(eyes[1], A) + _kron(B, eyes[0])).asformat(format or "csr")
+    matrices = sparse.spmatrix if all(isinstance(lifted(m).places, sparse.spmatrix) for m in (A, B)) else ()
+    eyes = [(sparse.eye if matrices else sparse.eye_array)(m.shape[0]) for m in (A, B)]
+    format = format or "csr"
+    return (_kron(eyes[1], A, format) + _kron(B, eyes[0], format)).asformat(format)
 
 
 def _find(A: Value) -> tuple[Value, Value, Value]:
-    values, rows, columns = A.entries()
+    found = A.rearranged(COO)
+    found = found.copy() if found is A else found
+    found.sum_duplicates()
+    values, rows, columns = found.stored_entries()
     return rows, columns, values
 
 
@@ -145,8 +154,8 @@ def _spdiags(data: Value, diags: Value, m: Value = None, n: Value = None, format
 
 # The operations of a plain matrix with traced values, which are those of the same matrix as a traced one.
 OPERATIONS: dict[str, Callable[[TracedSparse, Value], Value]] = {
-    "_matmul_dispatch": lambda a, b: a.multiply(b) if is_number(b) else a @ b,
-    "_rmatmul_dispatch": lambda a, b: a.multiply(b) if is_number(b) else a.__rmatmul__(b),
+    "_matmul_dispatch": lambda a, b: a.multiply(b) if is_scalar(b) else a @ b,
+    "_rmatmul_dispatch": lambda a, b: a.multiply(b) if is_scalar(b) else a.__rmatmul__(b),
     "multiply": lambda a, b: a.multiply(b), "_divide": lambda a, b: a / b,
     "_add_sparse": lambda a, b: a + b, "_sub_sparse": lambda a, b: a - b,
     "_add_dense": lambda a, b: a + b, "_sub_dense": lambda a, b: a - b, "_rsub_dense": lambda a, b: b - a,

@@ -1,17 +1,76 @@
 """Primitives on the vector of a sparse matrix's elements, and the names of methods by their effect on the elements."""
 
+import bisect
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from scipy import sparse
 
-from effgrad.arrays.layout import dtype_of, ndim_of
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.errors import NoRule
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.vocabulary import Value
 
 Matrix: TypeAlias = Any
+
+
+class Elements:
+    """The values of a sparse matrix's elements, which matrices that share their data in SciPy have in common.
+
+    They are kept in pieces, so that a matrix that is filled element by element takes linear time; the first number of a
+    piece is its start plus 1.
+    """
+
+    def __init__(self, values: Value, lent: bool = False) -> None:
+        self.pieces, self.starts, self.count = [values], [0], size_of(values)
+        self.owners: list[Value] = []  # weak references to the matrices
+        # Whether the program holds the vector itself (as `data`), and may write to it.
+        self.lent = lent
+
+    @property
+    def vector(self) -> Value:
+        if len(self.pieces) > 1:
+            self.pieces, self.starts = [np.concatenate([np.ravel(piece) for piece in self.pieces])], [0]
+        return self.pieces[0].copy() if self.lent else self.pieces[0]
+
+    def lend(self) -> Value:
+        """Return the vector for the program to write to."""
+        if not self.lent:
+            self.pieces, self.lent = [self.vector.copy()], True
+        return self.pieces[0]
+
+    def number(self, number: int) -> Value:
+        """The value of the element with a number."""
+        at = bisect.bisect_left(self.starts, number) - 1
+        return np.ravel(self.pieces[at])[number - self.starts[at] - 1]
+
+    def append(self, values: Value) -> Value:
+        """Append values, and return their numbers in the shape of the values."""
+        if self.lent:  # SciPy moves the elements to a new vector
+            self.pieces, self.lent = [self.vector], False
+        numbers = self.count + 1 + np.arange(size_of(values)).reshape(shape_of(values))
+        self.pieces.append(values)
+        self.starts.append(self.count)
+        self.count += numbers.size
+        return numbers
+
+    def scale(self, factor: Value) -> None:
+        """Multiply all values in place."""
+        if self.lent:
+            self.pieces[0][...] = self.pieces[0] * factor
+        else:
+            self.pieces = [self.vector * factor]
+
+    def is_shared(self, mine: Value) -> bool:
+        """Whether a matrix other than `mine` has these elements, and still exists."""
+        self.owners = [owner for owner in self.owners if owner() is not None]
+        return any(owner() is not mine for owner in self.owners)
+
+
+def is_counted(numbers: Value) -> bool:
+    """Whether the numbers are 1, 2, 3 and so on."""
+    return bool((numbers == np.arange(1, numbers.size + 1)).all())
 
 
 def _product_value(x: Value, data: Value, rows: Value, columns: Value, size: Value) -> Value:
@@ -67,27 +126,29 @@ def meeting(inner: Value, indptr: Value) -> tuple[Value, Value]:
     return first, np.repeat(indptr[inner], lengths) + along
 
 
-def is_number(x: Value) -> bool:
+def is_scalar(x: Value) -> bool:
     return not sparse.issparse(x) and ndim_of(x) == 0
 
 
 # Attributes and methods that concern the structure alone.
 STRUCTURE = frozenset(
     """indices indptr row col coords offsets blocksize nonzero has_sorted_indices has_canonical_format sort_indices
-    eliminate_zeros check_format maxprint rows keys""".split()
+    eliminate_zeros check_format maxprint rows keys get_shape getnnz getformat getmaxprint""".split()
 )
 # Attributes of a matrix's `places` that SciPy's functions set.
 PLACES = STRUCTURE | {"shape", "_shape"}
 # Methods that only move elements.
 MOVES = frozenset(
     """transpose tocsr tocsc tocoo todia tolil todok tobsr asformat reshape diagonal sorted_indices getrow getcol
-    """.split()
+    _getrow _getcol""".split()
 )
+# Methods that write to their matrix.
+IN_PLACE = frozenset("setdiag resize sum_duplicates eliminate_zeros sort_indices prune check_format".split())
 # Elementwise functions that are 0 at 0.
 UNARY: dict[str, Callable[[Value], Value]] = {
     **{name: getattr(np, name) for name in (
         "sin", "tan", "arcsin", "arctan", "sinh", "tanh", "arcsinh", "arctanh", "expm1", "log1p", "sqrt", "deg2rad",
-        "rad2deg", "sign", "floor", "ceil", "rint", "trunc", "conj", "conjugate",
+        "rad2deg", "sign", "floor", "ceil", "rint", "trunc",
     )},
 }  # fmt: skip
 # The operators of a matrix for NumPy's ufuncs: of a matrix and a number, and of anything and a matrix.

@@ -32,8 +32,9 @@ class System:
     `transposed` that of cotangents. They use the LU factors of the matrix, or the same iterative method.
     """
 
-    def __init__(self, rows: Value, columns: Value, size: int, solve: Solver, follow: "System | None" = None) -> None:
-        self.rows, self.columns, self.size, self.solve, self._follow = rows, columns, size, solve, follow
+    def __init__(self, rows: Value, columns: Value, size: int, solve: Solver) -> None:
+        self.rows, self.columns, self.size, self.solve = rows, columns, size, solve
+        self._follow: System | None = None
         self._transposed: System | None = None
 
     @property
@@ -198,7 +199,7 @@ def _dense(b: Value) -> Value:
 def _spsolve(A: Matrix, b: Value, *args: Value, **kwargs: Value) -> Value:
     if sparse.issparse(b) and shape_of(b)[1:] not in ((), (1,)):  # several columns: a sparse result, of A's class
         found = from_dense(_spsolve(A, b.toarray(), *args, **kwargs))
-        return lifted(A)._like(found.asformat(A.format))
+        return lifted(A).like(found.asformat(A.format))
     b = _dense(b)
     column = ndim_of(b) == 2 and shape_of(b)[1] == 1
     return solved(A, b[:, 0] if column else b, lambda a, b: scipy.sparse.linalg.spsolve(a, b, *args, **kwargs))
@@ -206,7 +207,7 @@ def _spsolve(A: Matrix, b: Value, *args: Value, **kwargs: Value) -> Value:
 
 def _inv(A: Matrix) -> TracedSparse:
     inverse = from_dense(_spsolve(A, np.eye(A.shape[0])))
-    return lifted(A)._like(inverse.tocsc())
+    return lifted(A).like(inverse.tocsc())
 
 
 def _spsolve_triangular(

@@ -1,6 +1,7 @@
 """The operations of sparse matrices with traced elements that work on the entries, whatever the format."""
 
 import math
+from collections.abc import Callable
 
 from scipy import sparse
 
@@ -9,7 +10,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.sparse_elements import FORWARD, REFLECTED, UNARY, gathered, is_number, total
+from effgrad.functions.scipy.sparse_elements import FORWARD, REFLECTED, UNARY, gathered, is_scalar, total
 from effgrad.vocabulary import DTypeLike, Function, Shape, Value
 
 
@@ -23,30 +24,56 @@ class Operations:
 
     shape: Shape
     ndim: int
+    dtype: Value
     # `TracedSparse` defines these: `entries` are its entries, `together` the elements of two matrices at each place of
     # either, `filled` the matrix of some entries, and `lifted` another matrix as a traced one.
     entries: Value
     together: Value
     filled: Value
     lifted: Value
-    settled: Value
-    values: Value
+    deduplicated: Value
+    vector: Value
     toarray: Value
     multiply: Value
     astype: Value
+    sum_duplicates: Value
+    tocsr: Value
+    format: str
+    ones: Value
     _with: Value
-    _plus_dense: Value
-    __matmul__: Value
-    __rmatmul__: Value
-    __add__: Value
+    like: Value
     copy: Value
+    without_derivative: Value
+    _number: Value
+    _writable: Value
     diagonal: Value
     places: Value
     H: Value
 
+    # A dok matrix is also a dictionary.
+
+    def get(self, key: Value, default: Value = 0.0) -> Value:
+        number = self.places.get(key, 0)
+        return self._number(int(number)) if number else default
+
+    def items(self) -> list[tuple[Value, Value]]:
+        return [(key, self._number(int(number))) for key, number in self.places.items()]
+
+    @property
+    def values(self) -> Callable[[], list[Value]]:
+        if self.format != "dok":
+            raise AttributeError(f"{type(self.places).__name__!r} object has no attribute 'values'")
+        return lambda: [value for _, value in self.items()]
+
+    def __contains__(self, key: Value) -> bool:
+        return key in (self.places if self.format == "dok" else self.without_derivative())
+
+    def __delitem__(self, key: Value) -> None:
+        del self._writable()[key]
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Value, **options: Value) -> Value:
-        name, unary = ufunc.__name__, {"absolute": "__abs__", "negative": "__neg__"}
-        if method == "__call__" and not options and inputs[0] is self and name in FORWARD and is_number(inputs[-1]):
+        name, unary = ufunc.__name__, {"absolute": "__abs__", "negative": "__neg__", "conjugate": "conjugate"}
+        if method == "__call__" and not options and inputs[0] is self and name in FORWARD and is_scalar(inputs[-1]):
             return getattr(self, FORWARD[name])(inputs[1])
         if method == "__call__" and not options and inputs[-1] is self:
             if len(inputs) == 1 and (name in UNARY or name in unary):
@@ -56,51 +83,27 @@ class Operations:
         raise NoRule(f"numpy.{name} of a sparse matrix has no derivative rule: use A.toarray(), or A.data")
 
     def __neg__(self) -> Value:
-        return self._with(-self.values)
+        made = self.tocsr() if self.format == "lil" else self
+        return made._with(-made.vector)
+
+    def conjugate(self, copy: bool = True) -> Value:
+        return self._with(np.conj(self.vector)) if self.dtype.kind == "c" else self.copy() if copy else self
+
+    conj = conjugate
 
     def __abs__(self) -> Value:
-        settled = self.settled()
-        return settled._with(np.abs(settled.values))
+        return self._of_elements(np.abs)
 
-    def __pow__(self, n: Value) -> Value:
-        if isinstance(self.places, sparse.spmatrix):
-            if not isinstance(n, int | np.integer) or n < 0:
-                raise ValueError("the exponent of a sparse matrix is an integer from 0 on")
-            return self @ self ** (n - 1) if n > 1 else self.copy() if n else self.lifted(sparse.eye(*self.shape))
-        return self.power(n)
+    def _of_elements(self, function: Function) -> Value:
+        """Apply a function to the elements. SciPy adds the duplicates before, in this matrix itself."""
+        made = self if self.format not in ("lil", "dok") else self.tocsr()
+        made.sum_duplicates()
+        return made._with(function(made.vector))
 
     def power(self, n: Value, dtype: Value = None) -> Value:
         if not isinstance(n, Tracer) and n == 0:
             raise NotImplementedError("zero power is not supported: it is dense")
-        settled = self.settled()
-        return settled._with(settled.values**n)
-
-    def __mul__(self, other: Value) -> Value:
-        if is_number(other) or not isinstance(self.places, sparse.spmatrix):
-            return self.multiply(other)
-        return self @ other
-
-    def __rmul__(self, other: Value) -> Value:
-        if is_number(other) or not isinstance(self.places, sparse.spmatrix):
-            return self.multiply(other)
-        return self.__rmatmul__(other)
-
-    def __truediv__(self, other: Value) -> Value:
-        if sparse.issparse(other):
-            raise NoRule("a sparse matrix divided by another is dense: write A.toarray() / B.toarray()")
-        return self._with(self.values / other) if is_number(other) else self.multiply(1 / other)
-
-    def __radd__(self, other: Value) -> Value:
-        return self.__add__(other)
-
-    def __sub__(self, other: Value) -> Value:
-        return self + (-self.lifted(other)) if sparse.issparse(other) else self._plus_dense(other, -1)
-
-    def __rsub__(self, other: Value) -> Value:
-        return (-self).__add__(other)
-
-    def dot(self, other: Value) -> Value:
-        return self.multiply(other) if is_number(other) else self @ other
+        return self._of_elements(lambda values: values**n)
 
     def _elementwise(self, function: Function, other: Value) -> Value:
         """Apply a function to the elements of two matrices, or of one and a number; it must be 0 at zeros."""
@@ -109,17 +112,19 @@ class Operations:
             raise NoRule(f"the {function.__name__} of a sparse matrix and this is dense: write A.toarray()")
         if sparse.issparse(other):
             values, others, rows, columns = self.together(self.lifted(other))
+            pattern = self.ones().maximum(self.lifted(other).ones())
         else:
             (values, rows, columns), others = self.entries(), other
-        return self.filled(rows, columns, function(values, others))
+            pattern = self.ones().maximum(0)
+        return self.filled(rows, columns, function(values, others), pattern)
 
     def _compared(self, function: Function, other: Value) -> Value:
         """Return the mask of a comparison: SciPy's boolean matrix, or a traced one if its elements are traced."""
         mask = self._elementwise(function, other)
-        if isinstance(mask.values, Tracer):
+        if isinstance(mask.vector, Tracer):
             return mask
-        made = mask.places.astype(bool)
-        made.data = gathered(mask.places.data, mask.values)
+        made = mask.places.copy()
+        made.data = gathered(mask.places.data, mask.vector)
         made.eliminate_zeros()
         return made
 
@@ -153,6 +158,7 @@ class Operations:
         refuse_out(out)
         if axis is not None:
             raise NoRule(f"write np.{function.__name__}(A.toarray(), axis={axis}): along an axis there is no rule")
+        self.sum_duplicates()
         values = self.entries()[0]
         full = explicit or size_of(values) == math.prod(self.shape)
         return function(values if full else np.concatenate([values, np.zeros(1)]))

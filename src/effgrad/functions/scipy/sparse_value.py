@@ -6,7 +6,7 @@ the numbers, and the result says which value goes where. Sums and products have 
 structure of a matrix is a constant: an element that happens to be 0 stays stored.
 """
 
-import bisect
+import weakref
 from typing import cast
 
 from scipy import sparse
@@ -14,39 +14,39 @@ from scipy import sparse
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.subarrays import view_as
-from effgrad.arrays.value import Tracer, list_to_array, plain
+from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
+from effgrad.functions.scipy.sparse_arithmetic import Arithmetic
 from effgrad.functions.scipy.sparse_elements import (
     MOVES,
     PLACES,
     STRUCTURE,
     UNARY,
+    Elements,
     Matrix,
     coordinates,
     gathered,
-    is_number,
-    meeting,
-    product,
+    is_counted,
     total,
 )  # fmt: skip
-from effgrad.functions.scipy.sparse_operations import Operations, refuse_out
-from effgrad.vocabulary import Shape, Value
+from effgrad.functions.scipy.sparse_operations import refuse_out
+from effgrad.vocabulary import Function, Shape, Value
 
 
-class TracedSparse(Operations):
+class TracedSparse(Arithmetic):
     """A sparse matrix of traced elements, used like SciPy's own; `places` is SciPy's matrix of their numbers."""
 
     __array_priority__ = 2000.0
     holds_traced = True
 
     def __init__(self, places: Matrix, values: Value) -> None:
-        # Values are kept in pieces, so that a matrix that is filled element by element takes linear time; the first
-        # number of a piece is its start plus 1.
-        self.places, self._pieces, self._starts = places, [values], [0]
-        self._count = size_of(values)
-        # `_own`: no other matrix shares `places`, so they may be written to. `_lent`: the program holds the vector of
-        # values itself (as `data`) and may write to it.
-        self._own, self._lent = False, False
+        # `_own`: no other matrix shares `places`, so they may be written to.
+        self.places, self._own = places, False
+        self._take(values if type(values) is Elements else Elements(values))
+
+    def _take(self, elements: Elements) -> None:
+        self._elements = elements
+        elements.owners.append(weakref.ref(self))
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -54,34 +54,36 @@ class TracedSparse(Operations):
         return kind
 
     @property
-    def values(self) -> Value:
+    def vector(self) -> Value:
         """The vector of the elements' values, in the order of the elements' numbers."""
-        if len(self._pieces) > 1:
-            self._pieces, self._starts = [np.concatenate([np.ravel(piece) for piece in self._pieces])], [0]
-        return self._pieces[0].copy() if self._lent else self._pieces[0]
+        return self._elements.vector
 
     @property
     def data(self) -> Value:
         """The values in SciPy's order of storage; a program that writes to this array writes to the matrix."""
         if self.format in ("lil", "dok"):
             raise NoRule(f"the data of a {self.format} matrix are Python's lists: write A.tocsr().data")
-        if not self._lent:
-            values = gathered(self.places.data, self.values)
-            self._set_data(values.copy() if values is self._pieces[0] else values)
-        return self._pieces[0].reshape(self.places.data.shape)
+        self._store()
+        return self._elements.lend().reshape(self.places.data.shape)
 
     @data.setter
     def data(self, values: Value) -> None:
         values = values if isinstance(values, Tracer) else np.asarray(values)
         if shape_of(values) != self.places.data.shape:
             raise NoRule("the data of a sparse matrix keep their shape inside a derivative: make a new matrix")
-        self._set_data(values)
+        self._set_elements(Elements(np.ravel(values), lent=True))
 
-    def _set_data(self, values: Value) -> None:
+    def _store(self) -> None:
+        """Number the elements in SciPy's order of storage, as they are where matrices share them."""
+        numbers = np.ravel(self.places.data)
+        if len(self._elements.pieces) > 1 or self._elements.count != numbers.size or not is_counted(numbers):
+            self._set_elements(Elements(gathered(numbers, self.vector)))
+
+    def _set_elements(self, elements: Elements) -> None:
+        """Take elements that are in SciPy's order of storage."""
         self.places = self.places.copy()
+        self._take(elements)
         self.places.data = np.arange(1, self.places.data.size + 1).reshape(self.places.data.shape)
-        self._pieces, self._starts, self._count = [np.ravel(values)], [0], self.places.data.size
-        self._lent = True
 
     def __setattr__(self, name: str, value: Value) -> None:
         if name in PLACES:  # set one by one, so they do not fit each other in between
@@ -91,7 +93,12 @@ class TracedSparse(Operations):
         else:
             raise NoRule(f"the {name} of a sparse matrix with traced elements cannot be set: make a new matrix")
 
+    # The functions below, for the base classes.
     lifted = staticmethod(lambda matrix: lifted(matrix))
+    lifted_dense = staticmethod(lambda array: from_dense(array))
+    lifted_places = staticmethod(lambda places, values: TracedSparse(places, values))
+    from_entries = staticmethod(lambda *entries: from_entries(*entries))
+    arranged = staticmethod(lambda result, pattern: arranged(result, pattern))
 
     # Attributes that come from SciPy's matrix of the numbers.
 
@@ -100,19 +107,19 @@ class TracedSparse(Operations):
     nnz = property(lambda self: self.places.nnz)
     size = property(lambda self: self.places.size)
     format = property(lambda self: self.places.format)
-    dtype = property(lambda self: np.result_type(*{dtype_of(piece) for piece in self._pieces}))
+    dtype = property(lambda self: np.result_type(*{dtype_of(piece) for piece in self._elements.pieces}))
     T = property(lambda self: self.transpose())
     H = property(lambda self: self.transpose().conjugate())
-    real = property(lambda self: self._with(np.real(self.values)))
-    imag = property(lambda self: self._with(np.imag(self.values)))
+    real = property(lambda self: self._part(np.real))
+    imag = property(lambda self: self._part(np.imag))
 
     def __getattr__(self, name: str) -> Value:
         if name in STRUCTURE:
             return getattr(self.places, name)
         if name in MOVES:
-            return lambda *args, **kwargs: self._moved(getattr(self.settled().places, name)(*args, **kwargs))
-        if name in UNARY:
-            return lambda: self.settled()._with(UNARY[name](self.settled().values))
+            return lambda *args, **kwargs: self.rearranged(lambda places: getattr(places, name)(*args, **kwargs))
+        if name in UNARY and hasattr(self.places, name):
+            return lambda: self._of_elements(UNARY[name])
         if not name.startswith("__") and hasattr(self.places, name):
             raise NoRule(
                 f"scipy.sparse.{type(self.places).__name__}.{name} has no derivative rule; work on the elements "
@@ -120,199 +127,202 @@ class TracedSparse(Operations):
             )
         raise AttributeError(f"{type(self.places).__name__!r} object has no attribute {name!r}")
 
-    def settled(self) -> "TracedSparse":
+    def _has_duplicates(self) -> bool:
+        if self.format not in ("coo", "csr", "csc") or self.places.has_canonical_format:
+            return False
+        keys = keys_of(self.places.tocoo())
+        return bool(len(np.unique(keys)) < len(keys))
+
+    def deduplicated(self) -> "TracedSparse":
         """The matrix with duplicate elements, those at the same place, added."""
+        return self.canonical() if self._has_duplicates() else self
+
+    def canonical(self) -> "TracedSparse":
+        """The matrix with duplicate elements added and the others in the order of their places, as SciPy sorts them."""
         if self.format not in ("coo", "csr", "csc") or self.places.has_canonical_format:
             return self
         coo = self.places.tocoo()
-        result = from_entries(*coordinates(coo), gathered(coo.data, self.values), self.shape)
-        return self._like(cast(TracedSparse, result._moved(result.places.asformat(self.format))))
+        result = from_entries(*coordinates(coo), gathered(coo.data, self.vector), self.shape)
+        return self.like(cast(TracedSparse, result.rearranged(lambda places: places.asformat(self.format))))
 
     def stored(self) -> "TracedSparse":
-        """The settled matrix; a lil or dok matrix becomes coo, which stores the numbers in one array."""
-        return cast(TracedSparse, self.tocoo()) if self.format in ("lil", "dok") else self.settled()
+        """The matrix without duplicates; a lil or dok matrix becomes coo, which stores the numbers in one array."""
+        return cast(TracedSparse, self.tocoo()) if self.format in ("lil", "dok") else self.deduplicated()
+
+    def ones(self) -> Matrix:
+        """SciPy's matrix with a 1 in the place of each element."""
+        ones = self.places.tocsr() if self.format in ("lil", "dok") else self.places.copy()
+        ones.data = np.minimum(ones.data, 1).astype(float)
+        return ones.asformat(self.format)
 
     def _with(self, values: Value) -> "TracedSparse":
         self._own = False
         return TracedSparse(self.places, values)
 
+    def _part(self, part: Function) -> "TracedSparse":
+        made = self.tocsr() if self.format in ("lil", "dok") else self
+        if part is np.real and made.dtype.kind != "c":
+            return made.__copy__()
+        return made._with(part(made.vector))
+
+    def replace(self, other: Value) -> "TracedSparse":
+        """Take the elements of another matrix or array of this shape."""
+        other = other if sparse.issparse(other) else from_dense(np.asarray(other))
+        other = self.like(other).asformat(self.format)
+        self.places = other.places
+        self._take(other._elements)
+        return self
+
     def _writable(self) -> Matrix:
         """Return the places for writing, after a copy if another matrix may share them."""
+        if self._elements.is_shared(self):
+            raise NoRule("a sparse matrix that shares its data with another (A.T) was written to: write to A.copy()")
         if not self._own:
             self.places, self._own = self.places.copy(), True
         return self.places
 
-    def _moved(self, numbers: Value) -> Value:
-        """Return the matrix or array of values for the numbers that SciPy has moved."""
+    def rearranged(self, move: Function) -> Value:
+        """Return the matrix or array of values where SciPy moves the numbers; duplicates that it adds are added."""
         self._own = False
-        return moved(numbers, self.settled().values)
+        if self._has_duplicates() and adds(move(self.ones())):
+            return self.canonical().rearranged(move)
+        if self.format in ("coo", "csr", "csc"):
+            self._store()
+        numbers = move(self.places)
+        if numbers is self.places:
+            return self
+        if self._shares(numbers):
+            numbers.data = numbers.data.copy()
+            return TracedSparse(numbers, self._elements)
+        return moved(numbers, self.vector)
+
+    def _shares(self, numbers: Value) -> bool:
+        """Whether a matrix of numbers has the memory of this matrix's numbers, and as many of them."""
+        if not sparse.issparse(numbers) or "dok" in (numbers.format, self.format):
+            return False
+        mine, theirs = self.places.data, numbers.data
+        return theirs.size == mine.size and np.shares_memory(theirs, mine) and is_counted(np.ravel(mine))
 
     def entries(self) -> tuple[Value, Value, Value]:
         """The values of the elements, and their rows and columns."""
-        coo = self.settled().places.tocoo()
-        return gathered(coo.data, self.settled().values), *coordinates(coo)
+        return self.deduplicated().stored_entries()
 
-    def _like(self, result: "TracedSparse") -> "TracedSparse":
+    def stored_entries(self) -> tuple[Value, Value, Value]:
+        """The values of the elements as they are stored, duplicates and all, and their rows and columns."""
+        coo = self.places.tocoo()
+        return gathered(coo.data, self.vector), *coordinates(coo)
+
+    def like(self, result: "TracedSparse") -> "TracedSparse":
         """Return a result as one of SciPy's sparse matrices if this is one, else as a sparse array."""
         if isinstance(self.places, sparse.spmatrix) and not isinstance(result.places, sparse.spmatrix):
-            return TracedSparse(_as_matrix(result.places), result.values)
+            return TracedSparse(_as_matrix(result.places), result.vector)
         return result
 
     def without_derivative(self) -> Matrix:
         """SciPy's matrix of the plain elements or, in a staged program, the traced matrix of the staged elements."""
         mine = self.stored()
-        values = plain(mine.values)
+        values = plain(mine.vector)
         if isinstance(values, Tracer):
-            return TracedSparse(self.places, plain(self.values))
-        places = mine.places.astype(np.result_type(values))
+            return TracedSparse(self.places, plain(self.vector))
+        places = mine.places.copy()
         places.data = np.asarray(gathered(mine.places.data, values))
         return places.asformat(self.format)
 
     def copy(self) -> "TracedSparse":
-        return TracedSparse(self.places.copy(), self.values)
+        return TracedSparse(self.places.copy(), self.vector.copy())
+
+    def __copy__(self) -> "TracedSparse":
+        return TracedSparse(self.places, self._elements)
+
+    def __deepcopy__(self, memo: dict[int, Value]) -> "TracedSparse":
+        return self.copy()
 
     def astype(self, dtype: Value, casting: str = "unsafe", copy: bool = True) -> "TracedSparse":
-        return self._with(self.values.astype(dtype, casting=casting))
+        return self._with(self.vector.astype(dtype, casting=casting))
 
     def toarray(self, order: Value = None, out: Value = None) -> Value:
         refuse_out(out)
-        return self._moved(self.settled().places.toarray(order))
+        return self.rearranged(lambda places: places.toarray(order))
 
     def todense(self, order: Value = None, out: Value = None) -> Value:
         dense = self.toarray(order, out)
         return view_as(dense, np.matrix) if isinstance(self.places, sparse.spmatrix) else dense
 
     def sum_duplicates(self) -> None:
-        settled = self.settled()
-        if settled is not self:
-            self.__init__(settled.places, settled.values)  # type: ignore[misc]
+        summed = self.canonical()
+        if summed is not self:
+            self.__init__(summed.places, summed.vector)  # type: ignore[misc]
+
+    def _add_duplicates(self) -> None:
+        if self._has_duplicates():
+            self.sum_duplicates()
 
     def __getitem__(self, key: Value) -> Value:
-        numbers = self.settled().places[key]
-        if np.ndim(numbers) == 0 and not sparse.issparse(numbers):
-            return self._number(int(numbers))
-        return self._moved(numbers)
+        numbers = self.deduplicated().places[key] if self._is_one(key) else None
+        if numbers is not None and np.ndim(numbers) == 0 and not sparse.issparse(numbers):
+            return self.deduplicated()._number(int(numbers))
+        return self.rearranged(lambda places: places[key])
 
-    def get(self, key: Value, default: Value = 0.0) -> Value:
-        number = self.places.get(key, 0)
-        return self._number(int(number)) if number else default
-
-    def items(self) -> list[tuple[Value, Value]]:
-        return [(key, self._number(int(number))) for key, number in self.places.items()]
+    def _is_one(self, key: Value) -> bool:
+        return all(isinstance(part, int | np.integer) for part in (key if type(key) is tuple else (key,)))
 
     def _number(self, number: int) -> Value:
         """The value of the element with a number, or 0 for the number 0."""
-        if not number:
-            return self.dtype.type(0)
-        at = bisect.bisect_left(self._starts, number) - 1
-        return np.ravel(self._pieces[at])[number - self._starts[at] - 1]
+        return self._elements.number(number) if number else self.dtype.type(0)
 
     def _append(self, values: Value) -> Value:
-        """Append values, and return their numbers in the shape of the values."""
-        shape = shape_of(values)
-        numbers = self._count + 1 + np.arange(size_of(values)).reshape(shape)
-        self._pieces.append(values)
-        self._starts.append(self._count)
-        self._count += numbers.size
-        return numbers
+        """Append a copy of values, and return their numbers in the shape of the values."""
+        return self._elements.append(values.copy() if ndim_of(values) else values)
 
     def __setitem__(self, key: Value, value: Value) -> None:
-        if self.format in ("coo", "csr", "csc"):
-            self.sum_duplicates()
+        self._add_duplicates()
         if sparse.issparse(value):
             other = lifted(value).stored()
             numbers = other.places.copy()
-            numbers.data = numbers.data + self._count * (numbers.data > 0)
-            self._append(other.values)
+            numbers.data = numbers.data + self._elements.count * (numbers.data > 0)
+            self._append(other.vector)
         else:
             numbers = self._append(value if isinstance(value, Tracer) else np.asarray(value))
         self._writable()[key] = numbers
 
     def setdiag(self, values: Value, k: int = 0) -> None:
-        self.sum_duplicates()
+        self._add_duplicates()
         self._writable().setdiag(self._append(np.asarray(values)), k)
 
     def resize(self, *shape: Value) -> None:
-        self.sum_duplicates()
+        self._add_duplicates()
         self._writable().resize(*shape)
-
-    # Arithmetic.
-
-    def together(self, other: "TracedSparse") -> tuple[Value, Value, Value, Value]:
-        """The elements of two matrices at each place where either has one, and the rows and columns of these places."""
-        (a, i, j), (b, k, m) = self.entries(), other.entries()
-        rows, columns = np.concatenate([i, k]), np.concatenate([j, m])
-        mine = from_entries(rows, columns, np.concatenate([a, np.zeros_like(plain(b))]), self.shape)
-        theirs = from_entries(rows, columns, np.concatenate([np.zeros_like(plain(a)), b]), self.shape)
-        return mine.values, theirs.values, *coordinates(mine.places)
-
-    def filled(self, rows: Value, columns: Value, values: Value) -> "TracedSparse":
-        """The csr matrix of the given entries, in the shape of this matrix."""
-        result = from_entries(rows, columns, values, self.shape)
-        return self._like(result._moved(result.places.tocsr()))
-
-    def multiply(self, other: Value) -> Value:
-        """The elementwise product, which has elements where both factors have elements."""
-        if is_number(other):
-            return self._with(self.values * other)
-        if other_shape(other) != self.shape:
-            return self._multiply_broadcast(other)
-        values, rows, columns = self.entries()
-        if sparse.issparse(other):
-            others, i, j = lifted(other).entries()
-            width = self.shape[-1]
-            _, mine, theirs = np.intersect1d(rows * width + columns, i * width + j, return_indices=True)
-            return self.filled(rows[mine], columns[mine], values[mine] * others[theirs])
-        there = other[rows, columns] if self.ndim == 2 else other[columns]
-        return self._like(from_entries(rows, columns, values * there, self.shape))
-
-    def _multiply_broadcast(self, other: Value) -> Value:
-        shape = np.broadcast_shapes(self.shape, other_shape(other))
-        if shape == self.shape:
-            other = lifted(other).toarray() if sparse.issparse(other) else other
-            return self.multiply(np.broadcast_to(other, shape))
-        if sparse.issparse(other):
-            return lifted(other).multiply(self.toarray())
-        return self._like(from_dense(self.toarray() * other))
-
-    def __add__(self, other: Value) -> Value:
-        if not sparse.issparse(other):
-            return self._plus_dense(other, 1)
-        if other.shape != self.shape:
-            raise ValueError("inconsistent shapes")
-        (a, i, j), (b, k, m) = self.entries(), lifted(other).entries()
-        return self.filled(np.concatenate([i, k]), np.concatenate([j, m]), np.concatenate([a, b]))
-
-    def _plus_dense(self, other: Value, sign: int) -> Value:
-        if is_number(other):
-            if not isinstance(other, Tracer) and other == 0:
-                return self.copy()
-            raise NotImplementedError("adding a nonzero scalar to a sparse array is not supported")
-        return self.toarray() + sign * other
-
-    def __matmul__(self, other: Value) -> Value:
-        if sparse.issparse(other):
-            return self._like(_sparse_product(self, lifted(other)))
-        if not isinstance(other, Tracer):
-            other = list_to_array(other) if type(other) is list else np.asarray(other)
-        if ndim_of(other) not in (1, 2) or shape_of(other)[0] != self.shape[-1]:
-            raise ValueError(f"matmul: dimension mismatch: {self.shape} and {shape_of(other)}")
-        values, rows, columns = self.entries()
-        result = product(other, values, rows=rows, columns=columns, size=(1, *self.shape)[-2:])
-        return result if self.ndim == 2 else result[0]
-
-    def __rmatmul__(self, other: Value) -> Value:
-        if sparse.issparse(other):
-            return lifted(other) @ self
-        other = other if isinstance(other, Tracer) else np.asarray(other)
-        return (self.T @ other.T).T
 
     def __repr__(self) -> str:
         return f"Traced({self.places!r})"
 
 
 # The attributes that are the traced matrix's and not those of its `places`.
-OWN = frozenset(("places", "_pieces", "_starts", "_count", "_own", "_lent"))
+OWN = frozenset(("places", "_elements", "_own"))
+
+
+def keys_of(coo: Matrix) -> Value:
+    """The places of the elements of a coo matrix, as one number each."""
+    rows, columns = coordinates(coo)
+    return rows.astype(np.int64) * coo.shape[-1] + columns
+
+
+def adds(moved: Value) -> bool:
+    """Whether SciPy has added elements, from the ones that it moved."""
+    ones = moved.tocoo().data if sparse.issparse(moved) else np.asarray(moved)
+    return bool(np.any(ones > 1))
+
+
+def arranged(result: TracedSparse, pattern: Matrix) -> TracedSparse:
+    """Return a matrix of entries in the class and the order of storage of SciPy's own result, given as ones."""
+    if pattern.format in ("coo", "csr", "csc", "bsr"):
+        have, wanted = (keys_of(matrix.tocoo()) for matrix in (result.places, pattern))
+        there = np.isin(wanted, have)
+        if np.array_equal(have, np.unique(wanted[there])):
+            pattern.data = np.where(there, np.searchsorted(have, wanted) + 1, 0).reshape(pattern.data.shape)
+            return TracedSparse(pattern, result.vector)
+    options = {"blocksize": pattern.blocksize} if pattern.format == "bsr" else {}
+    return cast(TracedSparse, result.rearranged(lambda places: type(pattern)(places, **options)))
 
 
 def other_shape(other: Value) -> Shape:
@@ -374,22 +384,6 @@ def numbered(matrix: Matrix) -> Matrix:
 def lifted(matrix: Matrix) -> TracedSparse:
     """Return a sparse matrix as a traced one; the elements of a matrix of SciPy's are constants."""
     return matrix if type(matrix) is TracedSparse else numbered(matrix)
-
-
-def _sparse_product(a: TracedSparse, b: TracedSparse) -> TracedSparse:
-    """The product of two sparse matrices: the products of all pairs of elements that meet, added at each place."""
-    if a.shape[-1] != b.shape[0]:
-        raise ValueError(f"matmul: dimension mismatch: {a.shape} and {b.shape}")
-    if a.ndim == 1:
-        return _sparse_product(a.reshape((1, a.shape[0])), b)[0]  # type: ignore[no-any-return]
-    if b.ndim == 1:
-        return a @ b.toarray()  # type: ignore[no-any-return]
-    (left, rows, inner), second = a.entries(), b.settled()
-    second = second._moved(second.places.tocsr())
-    first, other = meeting(inner, second.places.indptr)
-    values = left[first] * second.values[second.places.data[other] - 1]
-    result = from_entries(rows[first], second.places.indices[other], values, (a.shape[0], b.shape[1]))
-    return result._moved(result.places.tocsr())  # type: ignore[no-any-return]
 
 
 def parts(matrix: Matrix) -> tuple[Value, Value, Value]:

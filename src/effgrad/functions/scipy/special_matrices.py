@@ -3,6 +3,7 @@
 
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
+from effgrad.functions.numpy.signals import companion
 from effgrad.functions.scipy.tables import require
 from effgrad.primitives.complexes import conj
 from effgrad.vocabulary import Value
@@ -30,11 +31,6 @@ def _hankel(c: Value, r: Value = None) -> Value:
 def _circulant(c: Value) -> Value:
     c = _vector(c, "circulant")
     return c[(np.arange(c.size)[:, None] - np.arange(c.size)) % c.size]
-
-
-def _companion(a: Value) -> Value:
-    a = _vector(a, "companion")
-    return np.concatenate([np.reshape(-a[1:] / a[0], (1, -1)), np.eye(a.size - 2, a.size - 1)])
 
 
 def _leslie(f: Value, s: Value) -> Value:
@@ -68,7 +64,8 @@ def _block_diag(*arrays: Value) -> Value:
 
 
 RULES = {
-    "toeplitz": _toeplitz, "hankel": _hankel, "circulant": _circulant, "companion": _companion, "leslie": _leslie,
+    "toeplitz": _toeplitz, "hankel": _hankel, "circulant": _circulant, "leslie": _leslie,
+    "companion": lambda a: companion(_vector(a, "companion")),
     "convolution_matrix": _convolution_matrix, "block_diag": _block_diag,
     "solve_toeplitz": lambda c_or_cr, b: np.linalg.solve(_toeplitz_of(c_or_cr), b),
     "matmul_toeplitz": lambda c_or_cr, x: np.matmul(_toeplitz_of(c_or_cr), x),

@@ -26,7 +26,7 @@ def elements(values: Value, places: Value) -> Value:
     return getitem(values, places)
 
 
-def inside(x: Value, low: Value, high: Value, extrapolate: Option, result: Value) -> Value:
+def nan_outside(x: Value, low: Value, high: Value, extrapolate: Option, result: Value) -> Value:
     """Return the result, with NaN outside the knots if the interpolant does not extrapolate."""
     if extrapolate not in (False, None):
         return result
@@ -51,7 +51,7 @@ def polynomial(knots: Value, c: Value, x: Value, nu: int, extrapolate: Option) -
         result = result * along + factor * getitem(c[degree - power], piece)
     if degree < nu:
         result = 0.0 * along * getitem(c[0], piece)
-    return inside(x, knots[0], knots[-1], extrapolate, result)
+    return nan_outside(x, knots[0], knots[-1], extrapolate, result)
 
 
 def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Option = True) -> Value:
@@ -62,7 +62,7 @@ def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Opti
     wide = shape_of(x) + (1,) * (ndim_of(c) - 1)
     if nu > k:
         zero = np.reshape(0.0 * x, wide) * np.sum(c, axis=0)
-        return inside(x, low, high, extrapolate, zero)
+        return nan_outside(x, low, high, extrapolate, zero)
     t, c = derivative_of_spline(t, c, k, nu)
     k -= nu
     piece = piece_of(x, t, k, shape_of(t)[0] - k - 2)
@@ -72,7 +72,7 @@ def de_boor(t: Value, c: Value, k: int, x: Value, nu: int = 0, extrapolate: Opti
             left, right = getitem(t, piece + j - k), getitem(t, piece + j + 1 - r)
             part = np.reshape((x - left) / (right - left), wide)
             d[j] = (1 - part) * d[j - 1] + part * d[j]
-    return inside(x, low, high, extrapolate, d[k])
+    return nan_outside(x, low, high, extrapolate, d[k])
 
 
 def derivative_of_spline(t: Value, c: Value, k: int, nu: int) -> tuple[Value, Value]:

@@ -62,13 +62,13 @@ class _Maker:
     def term(self, type_: t.Type, scope: Scope, size: int) -> t.Term:
         if size <= 0:
             return self.leaf(type_, scope)
-        ways: list[Callable[[t.Type, Scope, int], t.Term | None]] = [self.let, self.use, self.introduction]
+        strategies: list[Callable[[t.Type, Scope, int], t.Term | None]] = [self.let, self.use, self.introduction]
         # A variable of type R ends a term. If it were chosen early, most programs would be linear.
         weights = [3.0, 1.0, 7.0] if type_ == t.R and size > 2 else [3.0, 4.0, 5.0]
         if size > 2:
-            ways += [self.apply, self.case, self.branch, self.loop]
+            strategies += [self.apply, self.case, self.branch, self.loop]
             weights += [1.0, 1.0, 1.0, 0.7 if type_ == t.R else 0.2]
-        made = self.random.choices(ways, weights)[0](type_, scope, size - 1)
+        made = self.random.choices(strategies, weights)[0](type_, scope, size - 1)
         return self.introduction(type_, scope, size - 1) if made is None else made
 
     def leaf(self, type_: t.Type, scope: Scope) -> t.Term:
@@ -131,11 +131,11 @@ class _Maker:
 
     def use(self, type_: t.Type, scope: Scope, size: int) -> t.Term | None:
         """A variable, or projections and applications of a variable; None if no variable yields the type."""
-        ways: list[Callable[[], t.Term]] = []
+        strategies: list[Callable[[], t.Term]] = []
         for name, found in scope.items():
-            ways += self.uses(t.Var(name), found, type_, scope, size)
+            strategies += self.uses(t.Var(name), found, type_, scope, size)
         # A name that was bound later is likelier to be used, so that few definitions stay unused.
-        return self.random.choices(ways, range(1, len(ways) + 1))[0]() if ways else None
+        return self.random.choices(strategies, range(1, len(strategies) + 1))[0]() if strategies else None
 
     def uses(
         self, head: t.Term, found: t.Type, type_: t.Type, scope: Scope, size: int

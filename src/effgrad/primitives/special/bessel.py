@@ -18,7 +18,7 @@ from effgrad.arrays.layout import ndim_of
 from effgrad.arrays.value import plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import is_complex
-from effgrad.primitives.elementwise import _sign
+from effgrad.primitives.elementwise import slope_of_absolute
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.special.elementary import SQRT_PI, erfcx_slope, order_below
@@ -57,8 +57,8 @@ enter({
     sp.i1: lambda y, x: (sp.i0(x) + sp.iv(2, x)) / 2,
     sp.k0: lambda y, x: -sp.k1(x),
     sp.k1: lambda y, x: -(sp.k0(x) + sp.kv(2, x)) / 2,
-    sp.i0e: lambda y, x: sp.i1e(x) - _sign(x) * y,
-    sp.i1e: lambda y, x: (sp.i0e(x) + sp.ive(2, x)) / 2 - _sign(x) * y,
+    sp.i0e: lambda y, x: sp.i1e(x) - slope_of_absolute(x) * y,
+    sp.i1e: lambda y, x: (sp.i0e(x) + sp.ive(2, x)) / 2 - slope_of_absolute(x) * y,
     sp.k0e: lambda y, x: y - sp.k1e(x),
     sp.k1e: lambda y, x: y - (sp.k0e(x) + sp.kve(2, x)) / 2,
     sp.jv: (unknown, _bessel(sp.jv, 1, -1)),
@@ -68,7 +68,7 @@ enter({
     sp.yn: (unknown, _of_truncated_order(_bessel(sp.yv, 1, -1))),
     sp.iv: (unknown, _bessel(sp.iv, 1, 1)),
     sp.ive: (unknown, real_only(
-        "ive", lambda y, v, x: (sp.ive(v - 1, x) + sp.ive(v + 1, x)) / 2 - _sign(x) * y)),
+        "ive", lambda y, v, x: (sp.ive(v - 1, x) + sp.ive(v + 1, x)) / 2 - slope_of_absolute(x) * y)),
     sp.kv: (real_only("kv", lambda y, v, x: np.exp(-x) * kve_order(v, x)), _bessel(sp.kv, -1, -1)),
     sp.kn: (unknown, _of_truncated_order(_bessel(sp.kv, -1, -1))),
     sp.kve: (real_only("kve", lambda y, v, x: kve_order(v, x)), _bessel(sp.kve, -1, -1, 1.0)),

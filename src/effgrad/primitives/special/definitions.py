@@ -1,7 +1,5 @@
 """Functions of `scipy.special` that are not ufuncs, whose rules are found by name when a program is rewritten."""
 
-import math
-
 import numpy as np
 import scipy.special
 
@@ -10,14 +8,11 @@ from effgrad.errors import NoRule
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.reduction import logsumexp
-from effgrad.primitives.special.elementary import polygamma
+from effgrad.primitives.special.elementary import BERNOULLI, polygamma
 from effgrad.primitives.special.table import piecewise, sp, special, unknown
 from effgrad.vocabulary import Axis, Option, Value
 
 hurwitz: Primitive = special(sp.zeta, unknown, lambda y, x, q: -x * hurwitz(x + 1, q), name="zeta")
-
-# The Bernoulli numbers B(2 k) divided by the factorials of 2 k.
-_BERNOULLI = [b / math.factorial(2 * k) for k, b in enumerate(scipy.special.bernoulli(24)[::2]) if k]
 
 
 def _zeta(x: Value, q: Value = None, out: Option = None) -> Value:
@@ -49,7 +44,7 @@ def _summed_zeta(x: Value, q: Value) -> Value:
     total, power = last ** (1 - x) / (x - 1) + last**-x / 2, x * last ** (-x - 1)
     for k in range(terms):
         total = total + (q + k) ** -x
-    for k, coefficient in enumerate(_BERNOULLI):
+    for k, coefficient in enumerate(BERNOULLI):
         total = total + coefficient * power
         power = power * (x + 2 * k + 1) * (x + 2 * k + 2) / (last * last)
     return total

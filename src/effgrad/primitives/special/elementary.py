@@ -14,7 +14,7 @@ import numpy as np
 
 from effgrad.arrays.value import CONSTANT, plain
 from effgrad.primitives.complexes import is_complex
-from effgrad.primitives.elementwise import UNARY, _power_base, _power_exponent
+from effgrad.primitives.elementwise import UNARY, power_base_partial, power_exponent_partial
 from effgrad.primitives.machine_code import EXPIT, LOG_EXPIT, XLOGY, library
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.special.table import Row, enter, enter_parts, piecewise, sp, special, unknown
@@ -195,8 +195,9 @@ def normal_density(x: Value) -> Value:
 
 
 # The Bernoulli numbers of even index from 2 on, divided by the factorials of their indices (24.2.1).
-_NUMBERS = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330]
-_BERNOULLI = [b / math.factorial(2 * j + 2) for j, b in enumerate(_NUMBERS)]
+_NUMBERS = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330,
+            854513 / 138, -236364091 / 2730]  # fmt: skip
+BERNOULLI = [b / math.factorial(2 * j + 2) for j, b in enumerate(_NUMBERS)]
 _FAR = 12  # from here on the series below has all digits, for orders up to about 10
 
 
@@ -211,7 +212,7 @@ def _polygamma(n: Value, x: Value) -> Value:
         for k in range(int(np.max(first, initial=0))):
             total += np.where(k < first, (z + k) ** -order, 0)
         total += far ** (1 - order) / (order - 1) + far**-order / 2
-        for j, b in enumerate(_BERNOULLI):
+        for j, b in enumerate(BERNOULLI[:10]):
             total += b * sp.poch(order, 2 * j + 1) * far ** (-order - 2 * j - 1)
         return np.where(order == 1, sp.digamma(z), (-1.0) ** order * sp.gamma(order) * total)[()]
 
@@ -279,8 +280,8 @@ enter({
     sp.cbrt: Row(UNARY[np.cbrt].partials, library("cbrt")),
     sp.cosm1: Row(lambda y, x: -np.sin(x), None, lambda xp, x: -2 * xp.sin(x / 2) ** 2),
     sp.powm1: (
-        lambda y, x, p: _power_base(y, x, p),
-        lambda y, x, p: _power_exponent(x**p, x, p),
+        lambda y, x, p: power_base_partial(y, x, p),
+        lambda y, x, p: power_exponent_partial(x**p, x, p),
     ),
     sp.sindg: lambda y, x: DEGREE * sp.cosdg(x),
     sp.cosdg: lambda y, x: -DEGREE * sp.sindg(x),

@@ -42,7 +42,7 @@ class Operators(Symbols):
 
     def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
         plain, ufunc = OPERATIONS[type(op)]
-        if planes.some([a, b]) and symbolic([a, b]):
+        if planes.has_complex([a, b]) and symbolic([a, b]):
             return planes.binary(self, op, a, b)
         if isinstance(a, Masked) or isinstance(b, Masked):
             return masks.mapped(self, ufunc, [a, b])
@@ -103,7 +103,7 @@ class Operators(Symbols):
         if type(op) in PLAIN:
             return self.compare_plainly(op, a, b)
         plain, ufunc = COMPARISONS[type(op)]
-        if planes.some([a, b]) and symbolic([a, b]):
+        if planes.has_complex([a, b]) and symbolic([a, b]):
             return planes.compared(self, op, a, b)
         if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
             return plain(a, b)

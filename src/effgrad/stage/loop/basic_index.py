@@ -6,15 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
-from effgrad.stage.loop.element import WHERE, cast, element, widened
-from effgrad.stage.loop.ir import INT, Check, Element, Store, constant, index, integer
+from effgrad.stage.loop.element import AND, GREATER_EQUAL, LESS, MAXIMUM, MINIMUM, WHERE, ZERO, cast, element, widened
+from effgrad.stage.loop.ir import INT, Check, Element, Store, index, integer
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, whole_view
 from effgrad.stage.loop.values import Statements
-from effgrad.stage.staged_value import constant_primitive
-
-_GREATER_EQUAL, _LESS = constant_primitive(np.greater_equal), constant_primitive(np.less)
-_AND, _ZERO = constant_primitive(np.logical_and), constant(0, INT)
-_MAXIMUM, _MINIMUM = constant_primitive(np.maximum), constant_primitive(np.minimum)
 
 
 class Indexed(Statements):
@@ -38,7 +33,7 @@ class Indexed(Statements):
             return view if out else self.number(view.element(()))
         names = [fresh("e") for _ in axes]
         point = [start + (variable(names[place]) * step if place is not None else 0) for start, step, place in picks]
-        return self.shared(self.made(names, [n for _, n in axes], value.element(point)), value)
+        return self.view_of(self.new_lazy(names, [n for _, n in axes], value.element(point)), value)
 
     def _picked(self, shape: Sequence[Extent], key: Value) -> tuple[list[Value], list[tuple[int | None, Extent]]]:
         """The start, step and position in the result of each axis; for each axis of the result its source, extent."""
@@ -82,7 +77,7 @@ class Indexed(Statements):
         reach = 0, max(self.ranges.most(n) - 1, 0)
         cell = self.kept_integer(self.from_beginning(i, n), reach, ("index", i, affine(n)))
         if ("checked", cell) not in self.known:
-            flag = element(_AND, element(_GREATER_EQUAL, cell, _ZERO), element(_LESS, cell, index(affine(n))))
+            flag = element(AND, element(GREATER_EQUAL, cell, ZERO), element(LESS, cell, index(affine(n))))
             where = f"{self.place()}: an index is out of bounds for axis with size {n}"
             self.block.append(Check(flag, where))
             self.known["checked", cell] = cell
@@ -94,7 +89,7 @@ class Indexed(Statements):
         low = self.ranges.lower(i)
         if low is not None and low >= 0:
             return e
-        return index(i + n) if self.is_negative(i) else element(WHERE, element(_LESS, e, _ZERO), index(i + n), e)
+        return index(i + n) if self.is_negative(i) else element(WHERE, element(LESS, e, ZERO), index(i + n), e)
 
     def as_index(self, k: Value) -> Affine:
         """Return an integer of the program as an index."""
@@ -151,7 +146,7 @@ class Indexed(Statements):
         low = self.ranges.lower(extent)
         if low is not None and low >= 0:
             return extent
-        longest = element(_MAXIMUM, index(extent), _ZERO)
+        longest = element(MAXIMUM, index(extent), ZERO)
         reach = 0, self.ranges.most(extent if most is None else most)
         return integer(self.kept_integer(longest, reach, ("extent", extent)))
 
@@ -166,7 +161,7 @@ class Indexed(Statements):
             return place
         if low is not None and low >= 0 and beyond is not None and beyond <= 0:
             return affine(n)
-        inside = element(_MINIMUM, element(_MAXIMUM, self.from_beginning(i, n), _ZERO), index(affine(n)))
+        inside = element(MINIMUM, element(MAXIMUM, self.from_beginning(i, n), ZERO), index(affine(n)))
         return integer(self.kept_integer(inside, (0, self.ranges.most(n)), ("bound", i, affine(n))))
 
     def transpose(self, value: View | Lazy, axes: Sequence[int] | None = None) -> View | Lazy:
@@ -175,7 +170,7 @@ class Indexed(Statements):
         if isinstance(value, View):
             return View(value.buffer, value.base, [value.axes[a] for a in order])
         names = [value.names[a] for a in order]
-        return self.shared(self.made(names, [value.shape[a] for a in order], value.value), value)
+        return self.view_of(self.new_lazy(names, [value.shape[a] for a in order], value.value), value)
 
     def reshape(self, value: View | Lazy, shape: Sequence[int]) -> View | Lazy:
         """Return a copy of the elements in another shape, written along the common factors of both shapes."""

@@ -12,7 +12,7 @@ from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.cells import UNBOUND, Unknown
 from effgrad.stage.loop.checking import Raised
 from effgrad.stage.loop.evaluator import Evaluator
-from effgrad.stage.loop.frames import Frame, Returned, Retyped
+from effgrad.stage.loop.frames import FactFound, Facts, Frame, Returned
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
 from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, common_type, flat, like, views_in, whole_view
@@ -21,8 +21,8 @@ from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, common_type
 class Branches(Evaluator):
     """The branching statements of a captured program."""
 
-    def __init__(self, retyped: dict[tuple[Value, str], Value] | None = None) -> None:
-        super().__init__(retyped)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self.depth = 0
         # For each open block: the block around it, the lazy values made before it began, and whether it is a loop's
         # body.
@@ -41,7 +41,7 @@ class Branches(Evaluator):
         return load(cell, ())
 
     @contextlib.contextmanager
-    def inside(self, repeated: bool = False) -> Iterator[Block]:
+    def new_block(self, repeated: bool = False) -> Iterator[Block]:
         """Collect statements in a new block, which is the body of a loop if it is `repeated`."""
         (outer, self.block), (known, self.known) = (self.block, []), (self.known, self.lasting())
         self.depth += 1
@@ -89,20 +89,20 @@ class Branches(Evaluator):
     ) -> None:
         """Capture both sides of a branch, and make the names that they bind cells, which the side taken fills."""
         flag = self.flag(test)
-        self.settle_all()
+        self.materialize_all()
         before = dict(frame.own)
         blocks, after = [], []
         self.scopes.append(before)
         for run in (then, other):
             frame.own = dict(before)
-            with self.inside() as block:
+            with self.new_block() as block:
                 try:
                     run()
                 except Returned:
                     raise NotCaptured("a `return` in one of two branches") from None
                 except Raised:
                     frame.own = {}
-                self.settle_all()  # else a write on the other side would store a lazy value in its own block
+                self.materialize_all()  # else a write on the other side would store a lazy value in its own block
             blocks.append(block)
             after.append(frame.own)
             self.scopes.append(frame.own)
@@ -122,7 +122,7 @@ class Branches(Evaluator):
         """Capture again if one of two values is unknown: it will have the kind of the other one."""
         for unknown, other in ((a, b), (b, a)):
             if isinstance(unknown, Unknown):
-                raise Retyped(unknown.key, self.kind(other))
+                raise FactFound(unknown.key, self.kind(other))
 
     def alike(self, a: Value, b: Value) -> tuple[Value, Value]:
         """Return the two values, both as complex if either is complex."""
@@ -169,7 +169,7 @@ class Branches(Evaluator):
         arrays = [v.buffer for v in shared]
         for buffer in arrays:
             self.frozen[buffer] = f"an array is written to that {name!r} may be"
-            self.same(buffer, view.buffer)
+            self.unite(buffer, view.buffer)
         if arrays:
             self.frozen[view.buffer] = f"{name!r} is one of two arrays, and written to"
         if view.axes:

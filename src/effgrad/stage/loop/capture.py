@@ -31,7 +31,7 @@ from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.augmented import Augmented
 from effgrad.stage.loop.desugar import Loop, leaves, result_of
 from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
-from effgrad.stage.loop.frames import Frame, Function, Returned
+from effgrad.stage.loop.frames import Facts, Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
 from effgrad.stage.loop.names import count_reads
@@ -57,8 +57,8 @@ RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_
 class Capture(Augmented):
     """The capture of one loop, or of a whole function, at known shapes."""
 
-    def __init__(self, retyped: dict[tuple[Any, str], Any] | None = None) -> None:
-        super().__init__(retyped)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self.lifted: dict[int, tuple[Value, Value]] = {}
         self.line = 0
         self.file = "a loop"
@@ -80,6 +80,8 @@ class Capture(Augmented):
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
         if not isinstance(value, Tracer) and not is_array:
             return value  # complex numbers too
+        if not isinstance(value, Tracer) and type(value) not in (np.ndarray, np.memmap):  # it may define the operators
+            raise NotCaptured(f"an array of the class {type(value).__name__}")
         if id(value) not in self.lifted:
             as_numbers = isinstance(value, Tracer) or value.dtype.kind in "fc"
             found = self.input(value) if as_numbers else self.table_view(value) if value.dtype.kind in "iub" else value
@@ -191,9 +193,9 @@ class Capture(Augmented):
 
     def put(self, array: Value, key: Value, value: Value, target: ast.Subscript, frame: Frame) -> None:
         if isinstance(array, Complex):
-            self.write_complex(array, key, value, frame)
+            self.write_complex(array, key, value)
         else:
-            self.write_to(array, key, value, frame)
+            self.write_to(array, key, value)
             self.keep_choice(target, frame)
 
     def keep_choice(self, target: ast.Subscript, frame: Frame) -> None:
@@ -203,7 +205,7 @@ class Capture(Augmented):
             if isinstance(value, Lazy) and is_choice(value.value) and count_reads(frame.rest, target.value.id) > 1:
                 self.keep(value, target)
 
-    def write_complex(self, array: Complex, key: Value, value: Value, frame: Frame) -> None:
+    def write_complex(self, array: Complex, key: Value, value: Value) -> None:
         """Write both planes. The new values are made lazy first, so none is computed from a plane already written."""
         if isinstance(array.real, Lazy) or isinstance(array.imag, Lazy):
             self.touched.update(array)
@@ -211,7 +213,7 @@ class Capture(Augmented):
         parts = planes.as_planes(self, value)
         kept = Complex(*[p if isinstance(p, Masked) else self.lazy(p) for p in parts])
         for plane, part in zip(array, kept, strict=True):
-            self.write_to(plane, key, part, frame)
+            self.write_to(plane, key, part)
 
     def rebind(self, array: Value, new: Value) -> Value:
         """Rebind all names of an array to its new value after an in-place write."""
@@ -235,7 +237,7 @@ class Capture(Augmented):
         self.touched.add(array.buffer)
         return array
 
-    def write_to(self, array: Value, key: Value, value: Value, frame: Frame) -> None:
+    def write_to(self, array: Value, key: Value, value: Value) -> None:
         """`array[key] = value`."""
         if isinstance(array, Lazy) and masks.is_mask(key) and self.home(array) is None:
             # Still an expression: elements that the mask excludes contribute nothing to derivatives.
@@ -304,7 +306,7 @@ class Capture(Augmented):
 
     def call(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         result = self.result(f, args, kwargs)
-        return self.shared(result, *args, getattr(f, "value", None)) if registry.may_view(f, args, kwargs) else result
+        return self.view_of(result, *args, getattr(f, "value", None)) if registry.may_view(f, args, kwargs) else result
 
     def result(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """The result of a call, before it is linked to the arguments that it may be a view of."""
@@ -318,7 +320,7 @@ class Capture(Augmented):
             return module.method(self, f.value, f.name, args, kwargs)
         if isinstance(f, Function):
             return self.apply(f, args, kwargs)
-        if planes.some([args, kwargs]) and symbolic([args, kwargs]) and registry.is_of_library(f):
+        if planes.has_complex([args, kwargs]) and symbolic([args, kwargs]) and registry.is_of_library(f):
             return planes.called(self, f, args, kwargs)
         if (known := RULES.get(registry.key_of(f))) is not None:
             return rule_calls.call_rule(self, known, f, args, kwargs)

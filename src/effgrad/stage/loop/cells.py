@@ -9,7 +9,7 @@ from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, variable
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator
-from effgrad.stage.loop.frames import Frame, Retyped
+from effgrad.stage.loop.frames import FactFound, Frame
 from effgrad.stage.loop.ir import Apply, Buffer, Map, load, walk, written
 from effgrad.stage.loop.operands import (
     SYMBOLIC,
@@ -26,7 +26,7 @@ from effgrad.stage.loop.operands import (
 )
 
 UNBOUND: Any = object()
-# The key in `retyped` for a loop whose first step must be peeled, that is, captured before the loop. It is needed when
+# The key in `facts` for a loop whose first step must be peeled, that is, captured before the loop. It is needed when
 # the first step writes to an array that a name has before the loop, and the name has other arrays in later steps.
 PEELED = "first step apart"
 
@@ -93,7 +93,7 @@ class Cells:
 
     def first(self, name: str, value: Value) -> Value:
         """The value of a name before the loop, made complex if the name becomes complex in the loop."""
-        again = self.capture.retyped.get((origin(self.loop), name)) is complex
+        again = self.capture.facts.get((origin(self.loop), name)) is complex
         return planes.as_planes(self.capture, value) if again or planes.is_complex(value) else value
 
     def cells(self, value: Value, name: str) -> Value:
@@ -104,8 +104,8 @@ class Cells:
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
             return value
         lazy = capture.lazy(value)
-        dtype = capture.retyped.get((origin(self.loop), name), lazy.dtype)
-        growth = capture.retyped.get((origin(self.loop), f"{name} grows"))
+        dtype = capture.facts.get((origin(self.loop), name), lazy.dtype)
+        growth = capture.facts.get((origin(self.loop), f"{name} grows"))
         if growth is not None:
             return self.growing(lazy, dtype, name, growth)
         view = whole_view(capture.buffer(name.strip("$"), lazy.shape, dtype), lazy.shape)
@@ -165,7 +165,7 @@ class Cells:
     def as_complex_as(self, cell: Value, value: Value, name: str) -> Value:
         """Return a value as planes if its cell is complex; capture again if the value is complex and the cell real."""
         if isinstance(cell, Cell) and planes.is_complex(value):
-            raise Retyped((origin(self.loop), name), complex)
+            raise FactFound((origin(self.loop), name), complex)
         if isinstance(cell, Complex) and isinstance(value, (*SYMBOLIC, int, float, complex, np.generic)):
             return planes.as_planes(self.capture, value)
         return value
@@ -180,7 +180,7 @@ class Cells:
         if value is cell or (isinstance(cell, Cell) and cell.holds(value)):
             return []
         if isinstance(cell, Unknown):
-            raise Retyped(cell.key, self.capture.kind(value))
+            raise FactFound(cell.key, self.capture.kind(value))
         if not isinstance(cell, Cell) or value is UNBOUND:
             raise NotCaptured(f"{name!r} is bound to something else in each step")
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
@@ -193,7 +193,7 @@ class Cells:
             self.grow(cell, value, name)
         common = common_type([Lazy((), (), load(Buffer("", (), view.dtype), ()), cell.weak), value])
         if common != view.dtype:
-            raise Retyped((origin(self.loop), name), common)
+            raise FactFound((origin(self.loop), name), common)
         capture.assign(view, value)
 
     def grow(self, cell: "Cell", value: Lazy, name: str) -> None:
@@ -203,10 +203,10 @@ class Cells:
         axes = [k for k, n in enumerate(added) if n != 0]
         by = added[axes[0]] if len(axes) == 1 else None
         key = origin(self.loop), f"{name} grows"
-        is_known = self.progress is not None and abs(self.progress[1].step) == 1 and key not in self.capture.retyped
+        is_known = self.progress is not None and abs(self.progress[1].step) == 1 and key not in self.capture.facts
         if not is_known or not isinstance(by, int) or by < 0:
             raise NotCaptured(f"{name!r} changes its shape from {old} to {new}")
-        raise Retyped(key, Growth(axes[0], by))
+        raise FactFound(key, Growth(axes[0], by))
 
     def copied(self, value: Value, name: str) -> Value:
         """Copy in each step the value of a name that is only read after the loop."""
@@ -248,8 +248,8 @@ class Cells:
 
     def peel(self, name: str) -> None:
         """Capture again, with the first step peeled off before the loop."""
-        if self.least > 1 and (origin(self.loop), PEELED) not in self.capture.retyped:
-            raise Retyped((origin(self.loop), PEELED), True)
+        if self.least > 1 and (origin(self.loop), PEELED) not in self.capture.facts:
+            raise FactFound((origin(self.loop), PEELED), True)
         raise NotCaptured(f"{name!r} is bound to a new array in each step, and written to before")
 
     def check_first(self, found: list[tuple[str, "Cell", Value, Value]], writes: set[Buffer]) -> None:
@@ -265,13 +265,13 @@ class Cells:
         for name, cell, first, value in found:
             kept = not self.least or cell.holds(value)
             if isinstance(first, View) and cell in turning and is_shared:
-                self.capture.same(cell.view.buffer, first.buffer)
+                self.capture.unite(cell.view.buffer, first.buffer)
             if isinstance(value, View):  # the name may keep its array on one side of a branch
                 kept = kept or cell.view.buffer in either.get(value.buffer, ())
             if isinstance(first, View) and kept:
                 either[cell.view.buffer] = {first.buffer}.union(either.get(first.buffer, ()))
             if isinstance(first, View) and name in self.shared and kept:
-                self.capture.same(cell.view.buffer, first.buffer)
+                self.capture.unite(cell.view.buffer, first.buffer)
 
     def passed_on(self, found: list[tuple[str, "Cell", Value, Value]]) -> set[Buffer]:
         """The cells of names that each step rebinds, if the loop has more steps than cells.
@@ -289,10 +289,10 @@ class Cells:
         for own, value in copies:
             if isinstance(value, View) and value.buffer is not own:
                 if value.buffer not in made or len(self.capture.class_of(value.buffer)) > 1:
-                    self.capture.same(own, value.buffer)
+                    self.capture.unite(own, value.buffer)
             if isinstance(value, View | Lazy) and value.shape:
                 source = id(value.buffer if isinstance(value, View) else value)
-                self.capture.same(own, first.setdefault(source, own))
+                self.capture.unite(own, first.setdefault(source, own))
 
     def after(self, frame: Frame) -> None:
         """After the loop, bind carried names to their cells, and remove the names that are not read later."""

@@ -6,14 +6,12 @@ import numpy as np
 
 from effgrad.stage.loop import concatenation, fancy
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
-from effgrad.stage.loop.element import MULTIPLY, SQRT, WHERE, cast, element
+from effgrad.stage.loop.element import EQUAL, MULTIPLY, SQRT, WHERE, cast, element
 from effgrad.stage.loop.ir import INT, Element, constant, index
 from effgrad.stage.loop.operands import Extent, Lazy, Value, View, flat, same_extent
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.staged_value import constant_primitive
 
-_EQUAL = constant_primitive(np.equal)
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -42,7 +40,7 @@ def _contracted(c: Symbols, terms: Sequence[str], output: str, operands: Sequenc
     values = [_at(term, x, names) for term, x in zip(terms, stored, strict=True)]
     value = c.typed(MULTIPLY, values, [False, False]) if len(values) == 2 else values[0]
     order = [*output, *summed]
-    lazy = c.made([names[x] for x in order], [extents[x] for x in order], value)
+    lazy = c.new_lazy([names[x] for x in order], [extents[x] for x in order], value)
     return c.reduce(lazy, tuple(range(len(output), len(order)))) if summed else lazy
 
 
@@ -113,9 +111,9 @@ def _diag(c: Symbols, v: Value) -> Value:
     if len(value.shape) != 1:
         raise NotCaptured("np.diag of a matrix that is not square")
     i, j = fresh("e"), fresh("e")
-    test = element(_EQUAL, cast(index(variable(i)), INT), cast(index(variable(j)), INT))
+    test = element(EQUAL, cast(index(variable(i)), INT), cast(index(variable(j)), INT))
     chosen = element(WHERE, test, value.element([variable(i)]), constant(0, value.dtype))
-    return c.made([i, j], [value.shape[0]] * 2, chosen)
+    return c.new_lazy([i, j], [value.shape[0]] * 2, chosen)
 
 
 @rule(np.block)

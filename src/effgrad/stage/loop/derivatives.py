@@ -112,7 +112,7 @@ def _pushed(c: Evaluator, call: "Call", tangents: Value) -> tuple[Value, Value]:
     seeds = {b: c.lazy(t) for b, t in zip(call.inputs, _leaves(tangents), strict=True)}
     (dots,) = call.forward([seeds])
     value = call.value()
-    return value, call.in_structure([_result(c, call, b, dots) for b in call.outputs], call.result)
+    return value, call.in_structure([_result(call, b, dots) for b in call.outputs], call.result)
 
 
 def called(c: Evaluator, d: Derivative, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
@@ -149,23 +149,23 @@ class Call:
         self.weak: dict[Buffer, bool] = {}
         # For each load of a copied number, the expression that it is a copy of.
         self.copied: dict[Element, Element] = {}
-        self.structures = [_numbered(args[k], self.inputs, self.entered) for k in numbers]
+        self.structures = [_numbered(args[k], self.inputs, self.copied_leaf) for k in numbers]
         values = list(args)
         for k, s in zip(numbers, self.structures, strict=True):
             values[k] = self.in_structure([self.read(b) for b in self.inputs], s)
         before, names = set(c.memory), [(frame, dict(frame.own)) for frame in c.frames]
-        with c.inside() as block:
+        with c.new_block() as block:
             value = c.call(f, values, kwargs)
             # The value as an expression, if `f` maps numbers to a number without any statement.
             lone = isinstance(value, Lazy) and not value.shape and not block
             self.expression = value.value if lone and not any(b.shape for b in self.inputs) else None
-            self.result = _numbered(value, self.outputs, self.entered)
+            self.result = _numbered(value, self.outputs, self.copied_leaf)
         self.check(block, before, names)
         self.region = Region(self.inputs, self.outputs, block)
         # Copies of the outputs, made before the reverse restores overwritten values.
         self.kept: list[Value] = []
 
-    def entered(self, leaf: Value) -> Buffer:
+    def copied_leaf(self, leaf: Value) -> Buffer:
         """Copy a leaf of an argument or of the result into a new buffer."""
         if isinstance(leaf, Complex):
             raise NotCaptured("a derivative, in a loop, with complex numbers")
@@ -327,13 +327,13 @@ class _Constant:
         self.value = value
 
 
-def _numbered(value: Value, leaves: list[Buffer], entered: Callable[[Value], Buffer]) -> Value:
+def _numbered(value: Value, leaves: list[Buffer], copied_leaf: Callable[[Value], Buffer]) -> Value:
     """The structure of a value, with the positions of its leaves in their places; the leaves' buffers are appended."""
     if isinstance(value, tuple | list) and not isinstance(value, Complex):
-        return type(value)([_numbered(v, leaves, entered) for v in value])
+        return type(value)([_numbered(v, leaves, copied_leaf) for v in value])
     if value is None or isinstance(value, str | dict):
         return _Constant(value)
-    leaves.append(entered(value))
+    leaves.append(copied_leaf(value))
     return len(leaves) - 1
 
 
@@ -348,7 +348,7 @@ def clear(c: Evaluator, buffers: Sequence[Buffer]) -> None:
         c.block.append(Map(dims, [Store(b, indices, constant(0, b.dtype))]))
 
 
-def _result(c: Evaluator, call: Call, output: Buffer, dots: dict[Buffer, Buffer]) -> Value:
+def _result(call: Call, output: Buffer, dots: dict[Buffer, Buffer]) -> Value:
     """The tangent of an output."""
     if output in dots:
         return call.read(dots[output], output)
@@ -366,7 +366,7 @@ def _jacobian_forward(c: Evaluator, call: Call) -> list[Value]:
     (output,) = call.outputs
     found: dict[Buffer, Value] = {}
     for (b, point), dots in zip(points, call.forward([_unit(c, b, p) for b, p in points]), strict=True):
-        slope = _result(c, call, output, dots)
+        slope = _result(call, output, dots)
         if not output.shape and not b.shape:
             found[b] = slope
             continue

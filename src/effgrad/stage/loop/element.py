@@ -28,13 +28,18 @@ from effgrad.stage.loop.ir import (
     topological,
 )
 from effgrad.stage.nodes import GUARD, Node
-from effgrad.stage.stage import flatten, staged
+from effgrad.stage.stage import staged
 from effgrad.stage.staged_value import constant_primitive
+from effgrad.trees import with_dataclasses
 from effgrad.vocabulary import DType, Value
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER = rows.add, rows.subtract, rows.multiply, rows.divide, rows.power
 NEGATIVE, WHERE, SQRT, SQUARE = rows.negative, rows.where, rows.UNARY[np.sqrt], rows.UNARY[np.square]
-EQUAL, NOT_EQUAL = constant_primitive(np.equal), constant_primitive(np.not_equal)
+# Operations without a derivative, and a zero index.
+EQUAL, NOT_EQUAL, LESS, GREATER, GREATER_EQUAL, AND, OR, MAXIMUM, MINIMUM = map(constant_primitive, (
+    np.equal, np.not_equal, np.less, np.greater, np.greater_equal, np.logical_and, np.logical_or, np.maximum,
+    np.minimum))  # fmt: skip
+ZERO = constant(0, INT)
 TYPES = (FLOAT, np.dtype(np.float32), INT, np.dtype(np.int32), BOOL)
 
 
@@ -91,7 +96,7 @@ def _alike(primitive: Primitive, args: Sequence[Element], dtype: DType) -> bool:
     return all(a.dtype == dtype for a in (args[1:] if primitive is WHERE else args))
 
 
-def is_number(e: Element, value: float) -> bool:
+def is_constant(e: Element, value: float) -> bool:
     """Whether an expression is this constant; a zero must have the same sign."""
     return bool(e.op == "constant" and e.args[0] == value and math.copysign(1, e.args[0]) == math.copysign(1, value))
 
@@ -102,17 +107,17 @@ def is_zero(e: Element) -> bool:
 
 def _add(a: Element, b: Element) -> Element | None:
     # The sum of -0.0 and 0.0 is 0.0, so only -0.0 is neutral; `plus` drops the zeros of derivatives.
-    if is_number(a, -0.0):
+    if is_constant(a, -0.0):
         return b
-    if is_number(b, -0.0):
+    if is_constant(b, -0.0):
         return a
     return element(SUBTRACT, a, b.args[0]) if b.op is NEGATIVE else None
 
 
 def _subtract(a: Element, b: Element) -> Element | None:
-    if is_number(b, 0.0):
+    if is_constant(b, 0.0):
         return a
-    if is_number(a, -0.0):
+    if is_constant(a, -0.0):
         return element(NEGATIVE, b)
     return element(ADD, a, b.args[0]) if b.op is NEGATIVE else None
 
@@ -120,9 +125,9 @@ def _subtract(a: Element, b: Element) -> Element | None:
 def _multiply(a: Element, b: Element) -> Element | None:
     if b.op == "constant" and a.op != "constant":
         return element(MULTIPLY, b, a)
-    if is_number(a, 1):
+    if is_constant(a, 1):
         return b
-    if is_number(a, -1):
+    if is_constant(a, -1):
         return element(NEGATIVE, b)
     if a.op is NEGATIVE:
         return element(NEGATIVE, element(MULTIPLY, a.args[0], b))
@@ -131,18 +136,18 @@ def _multiply(a: Element, b: Element) -> Element | None:
 
 def _power(a: Element, n: Element) -> Element | None:
     # NumPy computes these powers in the same way.
-    if is_number(n, 2):
+    if is_constant(n, 2):
         return element(MULTIPLY, a, a)
-    if is_number(n, 1):
+    if is_constant(n, 1):
         return a
-    if is_number(n, 0.5):
+    if is_constant(n, 0.5):
         return element(SQRT, a)
-    return element(DIVIDE, constant(1, a.dtype), a) if is_number(n, -1) else None
+    return element(DIVIDE, constant(1, a.dtype), a) if is_constant(n, -1) else None
 
 
 _RULES: dict[Primitive, Callable[..., Element | None]] = {
     ADD: _add, SUBTRACT: _subtract, MULTIPLY: _multiply, rows.power: _power,
-    DIVIDE: lambda a, b: a if is_number(b, 1) else None,
+    DIVIDE: lambda a, b: a if is_constant(b, 1) else None,
     NEGATIVE: lambda a: a.args[0] if a.op is NEGATIVE else None,
     SQUARE: lambda a: element(MULTIPLY, a, a),
     WHERE: lambda c, a, b: a if a is b else (a if c.args[0] else b) if c.op == "constant" else None,
@@ -236,7 +241,7 @@ def _partial(primitive: Primitive, place: int, dtypes: tuple[DType, ...]) -> Gra
         return None if partial is None else float(partial)
     result = result_dtype(primitive, *dtypes)
     examples = [d.type(x) if d.kind == "f" else d.type(1) for d, x in zip((result, *dtypes), _EXAMPLES, strict=False)]
-    leaves, tree = flatten((tuple(examples), {}))
+    leaves, tree = with_dataclasses((tuple(examples), {}))
     graph, _ = staged(partial, leaves, tree)
     if any(node.primitive is GUARD for node in graph):
         raise NotCaptured(f"the derivative of {primitive.name} takes a path that depends on values")
@@ -294,7 +299,7 @@ def times(weight: Element, t: Element, selects: bool = False) -> Element:
         return element(WHERE, weight, t, zero)
     if selects:
         return element(WHERE, element(NOT_EQUAL, weight, constant(0, weight.dtype)), element(MULTIPLY, t, weight), zero)
-    if weight.op is DIVIDE and is_number(weight.args[0], 1):
+    if weight.op is DIVIDE and is_constant(weight.args[0], 1):
         return element(DIVIDE, t, weight.args[1])
     return element(MULTIPLY, weight, t)
 

@@ -12,7 +12,7 @@ from effgrad.stage.loop import builtin, concatenation, contractions, fancy, libr
 from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
 from effgrad.stage.loop.arithmetic import Operators, is_python_bool
 from effgrad.stage.loop.element import element, primitive_of
-from effgrad.stage.loop.frames import Frame, Function
+from effgrad.stage.loop.frames import Facts, Frame, Function
 from effgrad.stage.loop.ir import BOOL, Block, Branch, Buffer, Element, Store, constant, load
 from effgrad.stage.loop.operands import (
     SYMBOLIC,
@@ -55,11 +55,8 @@ class Kind(NamedTuple):
 class Evaluator(Operators):
     """The expressions of a captured program; `Capture` adds statements."""
 
-    def __init__(self, retyped: dict[tuple[Value, str], Value] | None = None) -> None:
-        super().__init__()
-        # Facts that earlier attempts at capture found: types of carried names, kinds of the results of loops, and
-        # others.
-        self.retyped = {} if retyped is None else retyped
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self.inputs: list[tuple[Value, Buffer]] = []
         # Whether the loop is inside a `try`, which may catch its errors, so Python must raise them.
         self.caught = False
@@ -90,7 +87,7 @@ class Evaluator(Operators):
         """Assign a value to a target."""
         raise NotImplementedError
 
-    def inside(self) -> contextlib.AbstractContextManager[Block]:
+    def new_block(self) -> contextlib.AbstractContextManager[Block]:
         """Collect statements in a new block."""
         raise NotImplementedError
 
@@ -214,8 +211,8 @@ class Evaluator(Operators):
         """
         if not symbolic(before):
             return evaluate(e, frame)
-        self.settle_all()
-        with self.inside() as block:
+        self.materialize_all()
+        with self.new_block() as block:
             value = evaluate(e, frame)
         if not block:
             return value

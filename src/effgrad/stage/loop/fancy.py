@@ -139,7 +139,7 @@ def gather(c: Symbols, value: View | Lazy, key: Value) -> Lazy:
     """`value[key]` for arrays of integers, which is a copy."""
     points = Points(c, value.shape, key)
     names = [fresh("e") for _ in points.shape]
-    return c.made(names, points.shape, value.element(points.at([variable(n) for n in names])))
+    return c.new_lazy(names, points.shape, value.element(points.at([variable(n) for n in names])))
 
 
 def scatter(c: Symbols, view: View, key: Value, value: Value) -> None:
@@ -157,10 +157,10 @@ def scatter(c: Symbols, view: View, key: Value, value: Value) -> None:
     c.emit(together, [Store(view.buffer, view.at(points.at(point)), c.converted(kept.element(point), view.dtype))])
     steps, c.block = c.block, outer
     write: Statement
-    *settled, write = steps  # lazy values that read the array's old elements
+    *materialized, write = steps  # lazy values that read the array's old elements
     for name, n in reversed([dims[k] for k in points.listed]):
         write = Repeat(name, affine(0), affine(n), 1, [write])
-    c.block += [*settled, write]
+    c.block += [*materialized, write]
 
 
 def _accumulated(sign: int, c: Symbols, array: Value, key: Value, value: Value) -> None:
@@ -216,7 +216,7 @@ def applied(c: Symbols, f: Value, args: Sequence[Value], kwargs: Params, fresh: 
     c.block.append(Apply(function, tuple(v.buffer for v in inputs), output.buffer, name, c.place(), reason))
     output.own = True
     if is_view:
-        c.shared(output, [args[k] for k in places])
+        c.view_of(output, [args[k] for k in places])
     return output if output.axes else c.number(output.element(()))
 
 

@@ -20,7 +20,7 @@ from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.cells import Unknown
 from effgrad.stage.loop.derivatives import Derivative, Pullback
 from effgrad.stage.loop.desugar import LEFT, RESULT
-from effgrad.stage.loop.frames import Frame, Function, Retyped
+from effgrad.stage.loop.frames import FactFound, Facts, Frame, Function
 from effgrad.stage.loop.functions import Rows
 from effgrad.stage.loop.improve import improved
 from effgrad.stage.loop.ir import Buffer, Region
@@ -70,11 +70,11 @@ class Loops:
         if loop in self.refused or self.asked[loop] > MOST_CAPTURED:
             return None
         try:
-            capture, frame, results = captured_loop(loop, names, outside)
+            capture, results = captured_loop(loop, names, outside)
             if capture.steps is not None and capture.steps < (FEWEST if not writes(capture) else FEWEST_OF_WRITES):
                 return None
             LOGGER.debug("%s:%d: the loop is captured", loop.file, loop.statement.lineno)
-            return self.performed(capture, frame, results)
+            return self.performed(capture, results)
         except Declined:
             return None
         except NotCaptured as reason:
@@ -108,18 +108,16 @@ class Loops:
         `memory` is the number of carries that the reverse may keep. The results of the steps are under the name "rows".
         """
         try:
-            capture, frame, results = captured_loop(loop, names, {})
+            capture, results = captured_loop(loop, names, {})
             results |= {"rows": [] if rows is None else list(rows.views)}
             states = [b for value in results["carry"] for b in _buffers(value)]
             room = None if memory is None else memory * sum([8 * b.size for b in states])
-            return self.performed(capture, frame, results, room)
+            return self.performed(capture, results, room)
         except NotCaptured as reason:
             self.unroll(f"a loop of effgrad.loop is unrolled, because of {reason}", user_place(), reason.steps)
             return None
 
-    def performed(
-        self, capture: Capture, frame: Frame, results: dict[str, Value], room: int | None = None
-    ) -> dict[str, Value]:
+    def performed(self, capture: Capture, results: dict[str, Value], room: int | None = None) -> dict[str, Value]:
         """Run the captured loop, write to the arrays that it changes, and return the values of the names."""
         if self.executable is None:
             refused = NotCaptured(self.reason)
@@ -221,13 +219,13 @@ def writes(capture: Capture) -> bool:
 
 def captured_loop(
     loop: Loop, names: Mapping[str, Value], outside: Mapping[str, Value]
-) -> tuple[Capture, Frame, dict[str, Value]]:
-    """Capture a loop. Return the capture, the frame after the loop, and the bound names that are read later."""
+) -> tuple[Capture, dict[str, Value]]:
+    """Capture a loop. Return the capture, and the bound names that are read later."""
     check_statement(loop)
-    retyped: dict[Value, Value] = {}
+    facts: Facts = {}
     function, statement = loop.function, loop.statement
     while True:
-        capture = Capture(retyped)
+        capture = Capture(facts)
         capture.rebound, capture.file = frozenset(loop.bound), loop.file
         capture.around = range(function.lineno, (function.end_lineno or function.lineno) + 1)
         capture.caught = any(isinstance(x, ast.Try) and statement in ast.walk(x) for x in ast.walk(function))
@@ -235,8 +233,8 @@ def captured_loop(
         capture.frames.append(frame)
         try:
             capture.loop(statement, frame)
-        except Retyped as again:
-            retyped[again.key] = again.dtype
+        except FactFound as again:
+            facts[again.key] = again.fact
             continue
         except NotCaptured as reason:
             reason.line, reason.steps = capture.line, capture.length
@@ -245,7 +243,7 @@ def captured_loop(
             refused = NotCaptured(f"{type(error).__name__}: {error}")
             refused.line, refused.steps = capture.line, capture.length
             raise refused from error
-        return capture, frame, results_of(loop, names, capture, frame)
+        return capture, results_of(loop, names, capture, frame)
 
 
 def check_statement(loop: Loop) -> None:

@@ -11,12 +11,15 @@ from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.source import Source
 from effgrad.vocabulary import Value
 
+# Facts about a program that a capture finds: the wider type of a carried name, the kind of a loop's result, and others.
+Facts = dict[tuple[Value, str], Value]
 
-class Retyped(Exception):
-    """Capture must begin again with a fact noted that it has found, such as a wider type of a carried name."""
 
-    def __init__(self, key: tuple[Value, str], dtype: Value) -> None:
-        self.key, self.dtype = key, dtype
+class FactFound(Exception):
+    """Capture must begin again, with a fact noted that it has found."""
+
+    def __init__(self, key: tuple[Value, str], fact: Value) -> None:
+        self.key, self.fact = key, fact
 
 
 class Returned(Exception):

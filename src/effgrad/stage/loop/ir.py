@@ -7,8 +7,8 @@
 * `Repeat`, `While`, `Branch` are control flow; `Check` raises. `Push` saves elements of a buffer, `Pop` restores them.
 
 A buffer is state: statements write it in place, and nothing is copied from step to step. Expressions apply elementwise
-primitives, whose rows hold their partials and machine code. `effgrad.stage.loop.execute` runs a region in plain Python,
-and so defines what each statement means.
+primitives, whose rows hold their partials and machine code. `tests/stage/region_execution.py` runs a region in plain
+Python, and so defines what each statement means.
 """
 
 import functools

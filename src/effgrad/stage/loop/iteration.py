@@ -25,7 +25,7 @@ from effgrad.stage.loop.desugar import (
     without_returns,
 )
 from effgrad.stage.loop.evaluator import check_binding
-from effgrad.stage.loop.frames import Frame
+from effgrad.stage.loop.frames import Facts, Frame
 from effgrad.stage.loop.ir import BOOL, INT, Branch, Element, Repeat, Store, While, constant, index, load
 from effgrad.stage.loop.lists import Lists
 from effgrad.stage.loop.names import bound, exposed, read_after
@@ -35,8 +35,8 @@ from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, fla
 class Iteration(Branches):
     """The loops of a program; `Capture` adds the other statements."""
 
-    def __init__(self, retyped: dict[tuple[Value, str], Value] | None = None) -> None:
-        super().__init__(retyped)
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
         self.calls = 0
         # The product of the steps of all loops so far; None if it is not known.
         self.steps: int | None = 0
@@ -58,7 +58,7 @@ class Iteration(Branches):
     def begin_result(self, s: ast.stmt, frame: Frame) -> None:
         """Bind `RESULT`, before a loop that may return, to a blank value of the kind that it returns."""
         key = s, "kind of the result"
-        frame.own[RESULT] = self.blank(self.retyped[key]) if key in self.retyped else Unknown(key)
+        frame.own[RESULT] = self.blank(self.facts[key]) if key in self.facts else Unknown(key)
 
     def for_(self, s: ast.For, frame: Frame) -> None:
         factors = self.factors(s.iter, frame)
@@ -114,7 +114,7 @@ class Iteration(Branches):
                 self.bind(s.target, counted.item(i), frame)
                 self.body(without_jumps(s), frame)
             return
-        if steps is not None and (origin(s), PEELED) in self.retyped:
+        if steps is not None and (origin(s), PEELED) in self.facts:
             self.first_step(s, counted.item(steps[0]), frame)
             start, steps = start + step, steps[1:]
         kept = self.kept_arrays(s, frame) if steps is not None and len(steps) > 3 else set()
@@ -128,7 +128,7 @@ class Iteration(Branches):
         cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)),
                              progress=None if steps is None else (name, steps))  # fmt: skip
         before = self.twins.begin([*self.memory, *self.lazies])
-        with self.inside(repeated=True) as block:
+        with self.new_block(repeated=True) as block:
             self.ranges.bounds[name] = low, high
             grown.begin(variable(name))
             self.bind(s.target, counted.item(variable(name)), frame)
@@ -178,7 +178,7 @@ class Iteration(Branches):
         name, least = fresh("i"), len(steps) // together
         cells = self.carried(s, s.body, frame, bound([s.target]), least=least, kept=kept)
         before = self.twins.begin([*self.memory, *self.lazies])
-        with self.inside(repeated=True) as block:
+        with self.new_block(repeated=True) as block:
             self.ranges.bounds[name] = Affine(), Affine(least - 1)
             for k in range(together):
                 at = variable(name) * (together * steps.step) + steps.start + k * steps.step
@@ -205,7 +205,7 @@ class Iteration(Branches):
         if steps is not None and not steps:
             self.body(s.orelse, frame)
             return
-        step, last = counted.step, self.kept(counted.stop)
+        step, last = counted.step, self.copied_bound(counted.stop)
         number = f"$number{s.lineno}_{s.col_offset}"
         frame.own[number], frame.own[stop(s)] = as_constant(counted.start), False
         low, high = (counted.start, last - 1) if step > 0 else (last + 1, counted.start)
@@ -225,7 +225,7 @@ class Iteration(Branches):
         self.until(s, frame, bound([s.target]), frozenset((number,)), more, begin, least=1 if steps else 0)
         frame.own.pop(number)
 
-    def kept(self, bound: Affine) -> Affine:
+    def copied_bound(self, bound: Affine) -> Affine:
         """Copy a bound that a loop reads again in each step, so that writes in the loop do not change it."""
         if all(type(atom) is str for atom, _ in bound.terms):
             return bound
@@ -257,9 +257,9 @@ class Iteration(Branches):
         cells = self.carried(s, body, frame, targets, extra, least)
         before = self.twins.begin([*self.memory, *self.lazies])
         count = self.buffer("count", (), INT)
-        with self.inside(repeated=True) as tested:
+        with self.new_block(repeated=True) as tested:
             flag = self.going(s, frame, test) if stops else self.flag(self.tested(test))
-        with self.inside(repeated=True) as block:
+        with self.new_block(repeated=True) as block:
             begin()
             self.body(body, frame)
             cells.update(frame)
@@ -278,7 +278,7 @@ class Iteration(Branches):
         """A flag for whether a loop that may `break` goes on. The test does not run after the `break`."""
         cell = self.buffer("flag", (), BOOL)
         self.emit([], [Store(cell, (), constant(False, BOOL))])
-        with self.inside() as block:
+        with self.new_block() as block:
             self.emit([], [Store(cell, (), self.tested(test))])
         self.block.append(Branch(frame.own[stop(s)].value, [], block))
         return load(cell, ())
@@ -293,7 +293,7 @@ class Iteration(Branches):
         Each step binds the `targets` first. The loop has at least `least` steps. Each name of `kept` is bound to the
         same array after every step of the region, so it needs no cell.
         """
-        self.settle_all()
+        self.materialize_all()
         test: list[ast.stmt] = [ast.Expr(s.test)] if isinstance(s, ast.While) else []
         body = [*test, *body]
         for name in written(body):

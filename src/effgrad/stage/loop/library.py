@@ -11,6 +11,7 @@ from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop import fancy, masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
+from effgrad.stage.loop.concatenation import as_array
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SQRT, SUBTRACT, WHERE, cast, element, primitive_of
 from effgrad.stage.loop.ir import BOOL, INT, constant, index
 from effgrad.stage.loop.operands import (
@@ -115,7 +116,7 @@ def _arange(c: Symbols, *args: Value, dtype: DTypeLike = None) -> Lazy | Array:
         raise NotCaptured("np.arange of numbers that change")
     start, stop = (0, args[0]) if len(args) == 1 else args
     name = fresh("e")
-    return c.made([name], [c.at_least_zero(affine(stop) - start)], index(variable(name) + start))
+    return c.new_lazy([name], [c.at_least_zero(affine(stop) - start)], index(variable(name) + start))
 
 
 # Reductions and products
@@ -234,20 +235,16 @@ _minimum_reduce = rule((np.minimum, "reduce"))(functools.partial(_extreme_of, np
 # Moving elements
 
 
-def _seen(c: Symbols, value: Value) -> View | Lazy:
-    return value if isinstance(value, View | Lazy) else c.lazy(value)
-
-
 @rule(np.transpose)
 def _transpose(c: Symbols, a: Value, axes: Value = None) -> View | Lazy:
-    return c.transpose(_seen(c, a), axes)
+    return c.transpose(as_array(c, a), axes)
 
 
 @rule(np.swapaxes)
 def _swapaxes(c: Symbols, a: Value, axis1: int, axis2: int) -> View | Lazy:
-    order = list(range(len(_seen(c, a).shape)))
+    order = list(range(len(as_array(c, a).shape)))
     order[axis1], order[axis2] = order[axis2], order[axis1]
-    return c.transpose(_seen(c, a), order)
+    return c.transpose(as_array(c, a), order)
 
 
 @rule(np.reshape)
@@ -255,24 +252,24 @@ def _reshape(c: Symbols, a: Value, shape: Value) -> View | Lazy:
     items = _shape(c, shape)
     if not all(isinstance(n, int) for n in items):
         raise NotCaptured("reshape to a shape that changes")
-    return c.reshape(_seen(c, a), items)  # type: ignore[arg-type]
+    return c.reshape(as_array(c, a), items)  # type: ignore[arg-type]
 
 
 @rule(np.ravel)
 def _ravel(c: Symbols, a: Value) -> View | Lazy:
-    value = _seen(c, a)
+    value = as_array(c, a)
     return value if len(value.shape) == 1 else c.reshape(value, [-1])
 
 
 @rule(np.expand_dims)
 def _expand_dims(c: Symbols, a: Value, axis: int) -> View | Lazy:
-    value = _seen(c, a)
+    value = as_array(c, a)
     return c.index(value, (*(slice(None),) * axis_of(axis, len(value.shape) + 1), None))
 
 
 @rule(np.squeeze)
 def _squeeze(c: Symbols, a: Value, axis: Value = None) -> View | Lazy:
-    value = _seen(c, a)
+    value = as_array(c, a)
     short = [k for k, n in enumerate(value.shape) if same_extent(n, 1)]
     gone = short if axis is None else axes_of(axis, len(value.shape))
     if not set(gone) <= set(short):
@@ -282,7 +279,7 @@ def _squeeze(c: Symbols, a: Value, axis: Value = None) -> View | Lazy:
 
 @rule(np.flip)
 def _flip(c: Symbols, a: Value, axis: Value = None) -> View | Lazy:
-    value = _seen(c, a)
+    value = as_array(c, a)
     turned = axes_of(axis, len(value.shape))
     return c.index(value, tuple(slice(None, None, -1) if k in turned else slice(None) for k in range(len(value.shape))))
 
@@ -314,7 +311,7 @@ def _part_of_matrix(upper: bool, c: Symbols, a: Value, k: int = 0) -> Lazy:
     point = [variable(n) for n in names]
     off = index(point[-1] - point[-2] - k)
     test = element(primitive_of(np.greater_equal if upper else np.less_equal), off, constant(0, INT))  # type: ignore[arg-type]
-    return c.made(names, value.shape, element(WHERE, test, value.element(point), constant(0, value.dtype)))
+    return c.new_lazy(names, value.shape, element(WHERE, test, value.element(point), constant(0, value.dtype)))
 
 
 _triu = rule(np.triu)(functools.partial(_part_of_matrix, True))
@@ -380,7 +377,7 @@ def _astype(c: Symbols, value: Value, dtype: DTypeLike) -> Lazy | Complex:
         return planes.copied(c, value, dtype)
     if lazy.dtype.kind == "f" and np.dtype(dtype).kind != "f":
         raise NotCaptured("floats are converted to integers")
-    return c.made(lazy.names, lazy.shape, cast(lazy.value, np.dtype(dtype)))
+    return c.new_lazy(lazy.names, lazy.shape, cast(lazy.value, np.dtype(dtype)))
 
 
 def call_into(c: Symbols, f: Any, args: list[Value], kwargs: Params) -> View:

@@ -22,7 +22,7 @@ from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.desugar import jumps, leaves, origin
 from effgrad.stage.loop.evaluator import Evaluator, Kind
-from effgrad.stage.loop.frames import Frame, Retyped
+from effgrad.stage.loop.frames import FactFound, Frame
 from effgrad.stage.loop.names import path_to, writes_after
 from effgrad.stage.loop.operands import Complex, Growing, Lazy, Value, View, flat, whole_view
 
@@ -139,7 +139,7 @@ class Lists:
     def growing(self, name: str, each: int, steps: int) -> Growing | Complex:
         """Make the growing list of a name, with the items that it has before the loop."""
         key = origin(self.s), f"items of {name}"
-        kind, items = self.c.retyped.get(key), [self.c.lift(x) for x in self.frame.own[name]]
+        kind, items = self.c.facts.get(key), [self.c.lift(x) for x in self.frame.own[name]]
         kind = self.c.kind(items[0]) if kind is None and items else kind
         if isinstance(kind, Complex):
             pairs = [planes.as_planes(self.c, x) for x in items]
@@ -187,19 +187,19 @@ def append(c: Evaluator, grown: Growing | Complex, value: Value) -> None:
             append(c, part, plane)
         return
     if planes.is_complex(value):
-        raise Retyped(grown.key, c.kind(planes.as_planes(c, value)))
+        raise FactFound(grown.key, c.kind(planes.as_planes(c, value)))
     if isinstance(value, tuple | list) or value is None:
         raise NotCaptured("a list of lists is appended to")
     lazy = c.lazy(value)
     if grown.view is None:
-        raise Retyped(grown.key, Kind(lazy.shape, lazy.dtype, False))
+        raise FactFound(grown.key, Kind(lazy.shape, lazy.dtype, False))
     first, *axes = grown.view.axes
     row = View(grown.view.buffer, [grown.count, *grown.view.base[1:]], axes)
     if lazy.shape != row.shape:
         raise NotCaptured("items of a list have different shapes")
     common = np.result_type(lazy.dtype, row.dtype)
     if common != row.dtype:
-        raise Retyped(grown.key, Kind(lazy.shape, common, False))  # planes never differ in type: all are float64
+        raise FactFound(grown.key, Kind(lazy.shape, common, False))  # planes never differ in type: all are float64
     if value_has_name(c, value):
         grown.named.append((lambda: value) if isinstance(value, View) else weakref.ref(value))
     c.assign(row, lazy)

@@ -81,7 +81,6 @@ def read(buffer: Buffer, place: Sequence[Extent]) -> Element:
     return e if buffer.narrow is None else narrowed(e, buffer.narrow)
 
 
-Symbolic = View | Lazy | Affine
 SYMBOLIC = (View, Lazy, Affine)
 # A value of the captured program: a symbolic value, an ordinary Python object, or a container of both.
 Value = Any

@@ -44,12 +44,12 @@ def is_complex(value: Value) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
-def some(values: Value) -> bool:
+def has_complex(values: Value) -> bool:
     """Whether a value is complex or contains a complex value; a pair of planes counts as one value."""
     if is_complex(values):
         return True
     if isinstance(values, tuple | list | dict):
-        return any(map(some, values.values() if isinstance(values, dict) else values))
+        return any(map(has_complex, values.values() if isinstance(values, dict) else values))
     return False
 
 
@@ -84,7 +84,7 @@ def _pair(c: Symbols, real: Value, imag: Value) -> Complex:
 def _in_type(c: Symbols, parts: Sequence[Lazy], dtype: DType) -> Complex:
     """Planes converted to a type."""
     return Complex(*[
-        x if x.dtype == dtype else c.made(x.names, x.shape, cast(x.value, dtype), x.weak) for x in parts
+        x if x.dtype == dtype else c.new_lazy(x.names, x.shape, cast(x.value, dtype), x.weak) for x in parts
     ])  # fmt: skip
 
 
@@ -116,12 +116,12 @@ def binary(c: Symbols, op: ast.operator, a: Value, b: Value) -> Value:
         return product(c, np.matmul, [a, b], {})
     if isinstance(op, ast.Pow) and isinstance(b, int | float) and b in _POWERS:
         return _pair(c, *c.inline(_POWERS[b], list(as_planes(c, a)), {}))
-    if isinstance(op, ast.Pow) and not some(b):
+    if isinstance(op, ast.Pow) and not has_complex(b):
         return _pair(c, *c.inline(_powered, [*as_planes(c, a), b], {}))
     if isinstance(op, ast.Pow):
         raise NotCaptured("a complex power")
     if isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.Div):
-        return _arithmetic(c, op, as_planes(c, a), as_planes(c, b), not some(b))
+        return _arithmetic(c, op, as_planes(c, a), as_planes(c, b), not has_complex(b))
     raise NotCaptured(f"`{type(op).__name__}` of complex numbers")
 
 

@@ -7,12 +7,12 @@ import numpy as np
 from effgrad.primitives import elementwise as rows
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.basic_index import Indexed
-from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SUBTRACT, WHERE, element
+from effgrad.stage.loop.element import ADD, DIVIDE, EQUAL, MULTIPLY, SUBTRACT, WHERE, element
 from effgrad.stage.loop.ir import Block, Map, Repeat, Store, load
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, axes_of, same_extent, whole_view
 from effgrad.stage.staged_value import constant_primitive
 
-_EQUAL, _FINITE = constant_primitive(np.equal), constant_primitive(np.isfinite)
+_FINITE = constant_primitive(np.isfinite)
 _EXP, _LOG = rows.UNARY[np.exp], rows.UNARY[np.log]
 
 
@@ -51,7 +51,7 @@ class Values(Indexed):
         value = value if value.value.op == "load" else self.lazy(self.store(value))
         best = self._carried(value, ufunc, axes)
         kept = self.reduced(best, axes, len(value.shape), bool(best.axes) or keepdims)
-        there = self.elementwise(_EQUAL, value, kept)
+        there = self.elementwise(EQUAL, value, kept)
         count = self.reduce(self.elementwise(WHERE, there, 1.0, 0.0), axes, keepdims)
         off = self.reduce(self.elementwise(WHERE, there, self.elementwise(SUBTRACT, value, kept), 0.0), axes, keepdims)
         result = self.reduced(best, axes, len(value.shape), keepdims)

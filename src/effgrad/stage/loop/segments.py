@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
-from effgrad.stage.loop.element import WHERE, element
+from effgrad.stage.loop.element import AND, EQUAL, LESS, MAXIMUM, MINIMUM, WHERE, ZERO, element
 from effgrad.stage.loop.ir import (
     BOOL,
     INT,
@@ -38,9 +38,7 @@ from effgrad.stage.loop.ir import (
 from effgrad.stage.loop.schedule import Schedule, Stretches
 from effgrad.stage.staged_value import constant_primitive
 
-_MAXIMUM, _ZERO = constant_primitive(np.maximum), constant(0, INT)
-_LESS, _AND, _EQUAL = map(constant_primitive, (np.less, np.logical_and, np.equal))
-_MINIMUM, _DIVIDE = map(constant_primitive, (np.minimum, np.floor_divide))
+_DIVIDE = constant_primitive(np.floor_divide)
 
 
 def restored(saves: Block) -> Block:
@@ -62,7 +60,7 @@ def named_once(s: Push, e: Element) -> tuple[Block, Element]:
             raise NotCaptured("elements that a table may name twice, as many as a loop says")
         number, size = number + size * variable(name), size * extent.constant
     marks = Buffer(fresh("marks"), s.buffer.shape, INT)
-    is_marked = element(_EQUAL, load(marks, s.indices), index(number))
+    is_marked = element(EQUAL, load(marks, s.indices), index(number))
     return [Map(s.dims, [Store(marks, s.indices, index(number))])], element(WHERE, is_marked, e, constant(0, e.dtype))
 
 
@@ -80,7 +78,7 @@ def segmented(
 
     def steps(first: Affine, last: Affine, body: Block, backwards: bool = False) -> Statement:
         """The steps from `first` up to `last`, clipped at 0, as a schedule may cover more steps than there are."""
-        start, stop = (s.start + s.step * integer(element(_MAXIMUM, index(n), _ZERO)) for n in (first, last))
+        start, stop = (s.start + s.step * integer(element(MAXIMUM, index(n), ZERO)) for n in (first, last))
         return Repeat(s.variable, start, stop, s.step, duplicate(body), backwards)
 
     def stretch(level: int, end: Affine, slots: Affine) -> tuple[Block, Block]:
@@ -122,7 +120,7 @@ def segmented_while(
     (test, body), (test_back, body_back) = ([_onto(part, own) for part in pair] for pair in (there, back))
     j, length = fresh("part"), Affine(0, ((load(steps, ()), 1),))
     before = plan.chunk * variable(j)
-    size = integer(element(_MINIMUM, index(length - before), constant(plan.chunk, INT)))
+    size = integer(element(MINIMUM, index(length - before), constant(plan.chunk, INT)))
     again = [*test, counted(size, [*body, *_onto(test, own)])]
     reverse = [*test_back, counted(size, [*body_back, *_onto(test_back, own)], True)]
     parts_but_one = integer(element(_DIVIDE, index(length - 1), constant(plan.chunk, INT)))
@@ -139,8 +137,8 @@ def segmented_while(
 def _bounded(count: Buffer, s: While, test: Block, body: Block, most: Element) -> While:
     """A `while` that stops after at most `most` steps."""
     more = Buffer(fresh("more"), (), BOOL)
-    fewer = element(_LESS, load(count, ()), most)
-    return While(count, [*test, Map((), [Store(more, (), element(_AND, s.flag, fewer))])], load(more, ()), body)
+    fewer = element(LESS, load(count, ()), most)
+    return While(count, [*test, Map((), [Store(more, (), element(AND, s.flag, fewer))])], load(more, ()), body)
 
 
 def counted(count: Affine, body: Block, backwards: bool = False) -> Statement:

@@ -15,7 +15,9 @@ from effgrad.stage.loop import fancy
 from effgrad.stage.loop.affine import Affine, affine, fresh, variable
 from effgrad.stage.loop.element import (
     ADD,
+    AND,
     DIVIDE,
+    GREATER,
     MULTIPLY,
     NEGATIVE,
     NOT_EQUAL,
@@ -28,7 +30,6 @@ from effgrad.stage.loop.ir import FLOAT, Apply, Block, Buffer, Check, Element, M
 from effgrad.stage.loop.operands import Lazy, Value, View, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.stage.staged_value import constant_primitive
 
 # Larger systems are left to LAPACK.
 MOST_UNKNOWNS = 4
@@ -36,7 +37,6 @@ MOST_UNKNOWNS = 4
 MANY_SIDES = 2
 
 Rows = list[list[Element]]
-_GREATER, _AND = constant_primitive(np.greater), constant_primitive(np.logical_and)
 
 
 def _is_small(value: Value, ranks: tuple[int, ...] = (2,)) -> bool:
@@ -69,7 +69,7 @@ def eliminate(a: Rows) -> Element:
     assert size is not None
     for k in range(n):
         for i in range(k + 1, n):
-            larger = element(_GREATER, element(size, a[i][k]), element(size, a[k][k]))
+            larger = element(GREATER, element(size, a[i][k]), element(size, a[k][k]))
             a[k][k:], a[i][k:] = _exchange(larger, a[k][k:], a[i][k:])
             sign = element(WHERE, larger, element(NEGATIVE, sign), sign)
         for i in range(k + 1, n):
@@ -105,7 +105,7 @@ def _solved(c: Symbols, a: Rows, b: Rows) -> View:
     flag = constant(True)
     for k in range(n):
         other = element(NOT_EQUAL, load(pivots, (k,)), constant(0.0))
-        flag = other if k == 0 else element(_AND, flag, other)
+        flag = other if k == 0 else element(AND, flag, other)
     c.block.append(Check(flag, f"{c.place()}: Singular matrix", np.linalg.LinAlgError))
     result.own = True
     return result

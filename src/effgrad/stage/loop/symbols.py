@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured
-from effgrad.stage.loop.element import NOT_EQUAL, cast, element
+from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
 from effgrad.stage.loop.ir import BOOL, INT, Element, constant
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View
 from effgrad.stage.loop.reductions import Values
-from effgrad.stage.staged_value import constant_primitive
 from effgrad.vocabulary import Function, Params
 
 # A loop over at most this many Python objects is unrolled.
 MOST_UNROLLED = 64
 # A list of at most this many arrays is stacked into one array.
 MOST_STACKED = 512
-_OR, _AND = constant_primitive(np.logical_or), constant_primitive(np.logical_and)
 
 
 class Symbols(Values):
@@ -108,7 +106,7 @@ class Symbols(Values):
 
     def truth(self, value: Value) -> bool | Element:
         if isinstance(value, Complex):
-            return element(_OR, *[element(NOT_EQUAL, self.lazy(p).value, constant(0.0)) for p in value])
+            return element(OR, *[element(NOT_EQUAL, self.lazy(p).value, constant(0.0)) for p in value])
         if isinstance(value, View | Lazy):
             value = self.lazy(value)
             if value.shape:
@@ -123,7 +121,7 @@ class Symbols(Values):
 
     def all_of(self, values: Sequence[Value], every: bool) -> bool | Lazy:
         """Return whether every value is true, or with `every=False` whether one is."""
-        ufunc = _AND if every else _OR
+        ufunc = AND if every else OR
         result: Value = None
         for value in values:
             truth = self.truth(value)

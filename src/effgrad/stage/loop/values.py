@@ -19,7 +19,7 @@ from effgrad.stage.loop.element import (
     element,
     result_dtype,
 )
-from effgrad.stage.loop.frames import Retyped
+from effgrad.stage.loop.frames import FactFound, Facts
 from effgrad.stage.loop.ir import (
     BOOL,
     INT,
@@ -43,16 +43,16 @@ from effgrad.vocabulary import DType
 T = TypeVar("T")
 # A lazy value of more operations than this is stored rather than computed at each use.
 LONGEST = 60
-# The key in `retyped` that says that no values are kept.
-KEPT = None, "values kept"
-# The same for one value, together with the place that binds it; and the most such values.
-NOT_KEPT, MOST_CHOICES = "value not kept", 8
+# The fact about a value, together with the place that binds it, that each use computes it again; the most such values;
+# and the fact that this holds for all values.
+RECOMPUTED, MOST_CHOICES = "recomputed", 8
+ALL_RECOMPUTED = None, "all recomputed"
 
 
 class Statements:
     """The statements captured so far, and the operations on symbolic values that add statements."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: Facts) -> None:
         self.block: Block = []
         self.ranges = Ranges()
         self.lazies: LivingSet[Lazy] = LivingSet()
@@ -61,8 +61,7 @@ class Statements:
         self.private: set[Buffer] = set()
         # Those private buffers whose values several statements read, and where the program binds these values.
         self.reused: dict[Buffer, Value] = {}
-        # Facts that earlier attempts at capture have found, by what they are about.
-        self.retyped: dict[tuple[Value, str], Value] = {}
+        self.facts = facts  # found by earlier attempts at capture
         # All buffers.
         self.memory: set[Buffer] = set()
         # Buffers that must not be written any more, and the reason.
@@ -97,7 +96,7 @@ class Statements:
         """The buffers that may stand for the same array of the program as this one."""
         return self.classes.get(buffer, {buffer})
 
-    def same(self, a: Buffer, b: Buffer) -> None:
+    def unite(self, a: Buffer, b: Buffer) -> None:
         """Note that two buffers may stand for one array of the program."""
         joint = self.class_of(a) | self.class_of(b)
         self.classes.update(dict.fromkeys(joint, joint))
@@ -136,11 +135,11 @@ class Statements:
             raise NotCaptured(self.frozen.get(buffer, "an array from outside the function is written to"))
         self.twins.write(buffer)
         for lazy in [x for x in self.lazies if buffer in x.reads()]:
-            self.settle(lazy)
+            self.materialize(lazy)
         for key in [k for k in self.known if k[0] == "integer" and buffer in {e.args[0] for e in loads([k[1]])}]:
             del self.known[key]
 
-    def settle(self, lazy: Lazy) -> None:
+    def materialize(self, lazy: Lazy) -> None:
         """Store a lazy value. All references to it then load the stored elements."""
         buffer = self.buffer("t", lazy.shape, lazy.dtype, narrow=True)
         self.private.add(buffer)
@@ -157,24 +156,24 @@ class Statements:
         What a choice excludes must contribute nothing to derivatives, however singular, and this works only within one
         expression. `at` is the place where the program binds the value.
         """
-        if KEPT not in self.retyped and (at, NOT_KEPT) not in self.retyped:
-            self.settle(lazy)
+        if ALL_RECOMPUTED not in self.facts and (at, RECOMPUTED) not in self.facts:
+            self.materialize(lazy)
             self.reused.update(dict.fromkeys(lazy.reads(), at))
 
     def check_choice(self, elements: Sequence[Element]) -> None:
         """Capture again without keeping a value, if a choice has it as its condition or an operand."""
         found = [self.reused[e.args[0]] for e in loads(elements) if e.args[0] in self.reused]
         if found:
-            some = sum(what == NOT_KEPT for _, what in self.retyped) < MOST_CHOICES
-            raise Retyped((found[0], NOT_KEPT) if some else KEPT, None)
+            some = sum(what == RECOMPUTED for _, what in self.facts) < MOST_CHOICES
+            raise FactFound((found[0], RECOMPUTED) if some else ALL_RECOMPUTED, None)
 
-    def settle_all(self) -> None:
+    def materialize_all(self) -> None:
         """Store all lazy values in the current block, before an inner block begins."""
         for lazy in list(self.lazies):
-            if lazy.reads() and not self._settled(lazy):
-                self.settle(lazy)
+            if lazy.reads() and not self._is_load(lazy):
+                self.materialize(lazy)
 
-    def _settled(self, lazy: Lazy) -> bool:
+    def _is_load(self, lazy: Lazy) -> bool:
         """Whether a lazy value is just a load from a private buffer."""
         return lazy.value.op == "load" and lazy.value.args[0] in self.private
 
@@ -207,7 +206,7 @@ class Statements:
     def cast_like(self, value: Value, old: Lazy) -> Lazy:
         """A value converted to the type of the array that it is assigned to in place."""
         lazy = self.lazy(value)
-        return self.made(lazy.names, lazy.shape, self.converted(lazy.value, old.dtype))
+        return self.new_lazy(lazy.names, lazy.shape, self.converted(lazy.value, old.dtype))
 
     def copy(self, value: View | Lazy) -> View:
         """A copy in a new buffer."""
@@ -215,26 +214,26 @@ class Statements:
 
     # Values
 
-    def made(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> Lazy:
+    def new_lazy(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> Lazy:
         """Make a lazy value; a long expression is stored at once."""
         lazy = Lazy(names, shape, value, weak)
         self.lazies.add(lazy)
         if names and sum(not isinstance(e.op, str) for e in topological([value])) > LONGEST:
-            self.settle(lazy)
+            self.materialize(lazy)
         return lazy
 
-    def shared(self, value: T, *of: Value) -> T:
+    def view_of(self, value: T, *of: Value) -> T:
         """Return a value, and note that in NumPy it is, or may be, a view of the other values."""
         for new in arrays_in(value):
             for old in arrays_in(of):
                 self.twins.link(new, old)
                 if isinstance(new, View) and isinstance(old, View) and new.buffer is not old.buffer:
-                    self.same(new.buffer, old.buffer)
+                    self.unite(new.buffer, old.buffer)
                     new.own = False
         return value
 
     def number(self, value: Element, weak: bool = False) -> Lazy:
-        return self.made((), (), value, weak)
+        return self.new_lazy((), (), value, weak)
 
     def lazy(self, value: Value) -> Lazy:
         """Return a number or an array as a lazy value."""
@@ -242,9 +241,9 @@ class Statements:
             return value
         if isinstance(value, View):
             names = [fresh("e") for _ in value.axes]
-            return self.made(names, value.shape, value.element([variable(n) for n in names]))
+            return self.new_lazy(names, value.shape, value.element([variable(n) for n in names]))
         if isinstance(value, Affine):
-            return self.made((), (), index(value), True)  # it reads cells that a step may overwrite
+            return self.new_lazy((), (), index(value), True)  # it reads cells that a step may overwrite
         if isinstance(value, bool | int | float | np.generic) and not isinstance(value, np.complexfloating):
             weak = not isinstance(value, np.generic)
             return Lazy((), (), constant(value, np.result_type(value)), weak)
@@ -335,7 +334,7 @@ class Statements:
         point = [variable(n) for n in names]
         elements = [self.broadcast(p, shape).element(point) for p in parts]
         weak = all(p.weak for p in parts)
-        return self.made(names, shape, self.typed(primitive, elements, [p.weak for p in parts]), weak)
+        return self.new_lazy(names, shape, self.typed(primitive, elements, [p.weak for p in parts]), weak)
 
     def typed(self, primitive: Primitive, elements: list[Element], weak: list[bool]) -> Element:
         """Apply a primitive with NumPy's type promotion: weak numbers adapt to the types of other operands."""

@@ -27,7 +27,7 @@ from effgrad.stage.native.steps import Call, Fused, Product
 from effgrad.stage.native.storage import Buffer, Storage
 from effgrad.stage.native.tape import INTERPRETER, Tape, interpreter, suits
 from effgrad.stage.native.triangles import triangles_to_where
-from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, same
+from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, is_expected
 from effgrad.vocabulary import Function, Value
 
 # If the different straight-line kernels have more operations than this together, they are interpreted as tapes instead
@@ -52,7 +52,7 @@ class Native:
         self.uses: dict[Buffer, list[tuple[int, int]]] = {buffer: [] for buffer in plan.direct}
         self.load()
         self.segments = self.segmented()
-        self.inputs: list[Value] = [self.input(number, node) for number, node in enumerate(graph.inputs)]
+        self.inputs: list[Value] = [self.input(number) for number in range(len(graph.inputs))]
         # A loop reads the outputs of its body in the arena.
         outputs = list(zip(plan.outputs, graph.outputs, strict=True)) if not repeated else []
         self.fresh = {i: self.memory(o, node) for i, (o, node) in enumerate(outputs) if self.in_place(o)}
@@ -144,12 +144,13 @@ class Native:
             (value,) = args
 
             def check() -> None:
-                if not same(value[()] if value.shape == () else value, node.expected):
+                if not is_expected(value[()] if value.shape == () else value, node.expected):
                     raise GuardFailed(position, value.copy()[()])
 
             return check
         assert step.result is not None
-        result, function = self.value(step.result), node.primitive.function
+        result, function = self.value(step.result), _with_numbers(node)
+        complex_numbers = node.dtype.kind == "c"
         if function in INTO:
             into = functools.partial(INTO[function], result)
 
@@ -167,11 +168,14 @@ class Native:
             return checked
 
         def apply() -> None:
-            result[...] = function(*args, **fill(node.params, slots))
+            value = function(*args, **fill(node.params, slots))
+            if np.iscomplexobj(value) != complex_numbers:  # the dtype of a matrix's root depends on its elements
+                raise GuardFailed(-1, np.result_type(value))
+            result[...] = value
 
         return apply
 
-    def input(self, number: int, node: Any) -> Callable[[Value, Value], Value]:
+    def input(self, number: int) -> Callable[[Value, Value], Value]:
         """Return a function that passes an input to the steps; it has the arguments of `array.__setitem__`."""
         storage = self.plan.inputs[number]
         if storage.buffer in self.uses:
@@ -244,7 +248,7 @@ class Native:
         with self.lock:
             _kept, direct = self.prepare(leaves)
             if self.calls:
-                self.settled(self.segments)
+                self.run_segments(self.segments)
             else:
                 for segment in self.segments:
                     segment()
@@ -252,7 +256,7 @@ class Native:
                 return [make() for make in self.results]
             return [direct[i] if i in direct else make() for i, make in enumerate(self.results)]
 
-    def settled(self, segments: Sequence[Callable[[], None]]) -> None:
+    def run_segments(self, segments: Sequence[Callable[[], None]]) -> None:
         """Run segments with the floating-point settings that calls of NumPy need, then restore the caller's."""
         before = self.control[0]() if self.control else 0
         try:
@@ -304,6 +308,25 @@ def _references() -> int:
 
 
 _UNUSED = _references()
+
+
+def _with_numbers(node: Node) -> Function:
+    """Return a node's function of the arrays in memory: Python's numbers are of arrays of no axes there.
+
+    Beside arrays they adopt the arrays' dtype, which an array of no axes would not.
+    """
+    function: Function = node.primitive.function
+    places = [i for i, a in enumerate(node.args) if type(a) is Node and a.kind in (int, float, complex, bool)]
+    if not places or len(node.args) == 1:
+        return function
+
+    def of_arrays(*args: Value, **params: Value) -> Value:
+        given = list(args)
+        for i in places:
+            given[i] = args[i].item()
+        return function(*given, **params)
+
+    return of_arrays
 
 
 def _ignore(_: Value, leaf: Value) -> None:

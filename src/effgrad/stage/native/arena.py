@@ -7,14 +7,15 @@ from effgrad.stage.native.storage import Buffer
 
 ALIGNMENT = 64
 # Arguments and results smaller than this are copied into and out of the program's memory.
-LARGE = 1 << 16
+IN_PLACE_BYTES = 1 << 16
 # At most this many of the largest buffers are packed tightly, which takes time quadratic in their number.
 MOST_FITTED = 256
 
 
 def laid_out(buffers: list[Buffer]) -> int:
     """Give each buffer its place in the arena, and return the size of the arena."""
-    largest = heapq.nsmallest(MOST_FITTED, [b for b in buffers if b.size >= LARGE], key=lambda b: (-b.size, b.first))
+    large = [b for b in buffers if b.size >= IN_PLACE_BYTES]
+    largest = heapq.nsmallest(MOST_FITTED, large, key=lambda b: (-b.size, b.first))
     fitted = set(largest)
     end = _laid_out_quickly([buffer for buffer in buffers if buffer not in fitted])
     placed: list[Buffer] = []

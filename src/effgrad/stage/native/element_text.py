@@ -6,14 +6,9 @@ from effgrad.primitives.machine_code import Code, is_integer
 from effgrad.stage.loop.affine import Affine, NotCaptured
 from effgrad.stage.loop.element import ADD, MULTIPLY, SUBTRACT
 from effgrad.stage.loop.ir import Buffer, Element, index, topological
-from effgrad.stage.native.scalars import TYPES, Body, emit, literal, supported
+from effgrad.stage.native.scalars import TYPES, Body, emit, literal, memory_type, supported
 from effgrad.stage.nodes import INPUT, Node
 from effgrad.vocabulary import DType
-
-
-def memory_type(dtype: DType) -> str:
-    """The type of an element in memory."""
-    return "i8" if dtype.kind == "b" else TYPES[dtype]
 
 
 def flat(buffer: Buffer, indices: Sequence[Affine]) -> Affine:
@@ -43,7 +38,7 @@ class Elements:
 
     def integer(self, value: Affine) -> str:
         """Write an integer, and return its name: the part that depends on variables of this function, plus the rest."""
-        inner = [(a, k) for a, k in value.terms if a in self.variables or (type(a) is not str and self.inside(a))]
+        inner = [(a, k) for a, k in value.terms if a in self.variables or (type(a) is not str and self.varies(a))]
         total = self.outer(Affine(value.constant, [term for term in value.terms if term not in inner]))
         for atom, k in inner:
             name = self.variables[atom] if type(atom) is str else self.values([atom])[atom]
@@ -53,7 +48,7 @@ class Elements:
             total = term if total == "0" else self.body.do(f"add nsw i64 {total}, {term}")
         return total
 
-    def inside(self, atom: Element) -> bool:
+    def varies(self, atom: Element) -> bool:
         """Whether an atom that is an expression depends on variables of this function."""
         return not atom.variables().isdisjoint(self.variables)
 

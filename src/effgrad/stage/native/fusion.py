@@ -60,7 +60,7 @@ class Fusion:
         """Make new memory for a value in C order."""
         return self.buffer(contiguous(value.shape, value.dtype), array, source)
 
-    def settle(self, node: Node, storage: Storage, step: int) -> None:
+    def set_storage(self, node: Node, storage: Storage, step: int) -> None:
         """Record where the value of a node is stored, and after which step it is available."""
         self.storage[id(node)], self.available[node] = storage, step
 
@@ -226,16 +226,16 @@ def _ends(node: Node, length: int) -> bool:
     One kind of operation in eight ends a kernel of the least length, one in four a kernel twice as long, and so on,
     because an unrolled loop may have only few kinds.
     """
-    return _number(_told(node, 2)) % (16 >> length) == 0
+    return _number(_described(node, 2)) % (16 >> length) == 0
 
 
-def _told(node: Node, depth: int) -> str:
+def _described(node: Node, depth: int) -> str:
     """The text of an operation and its arguments, to a depth."""
     if not depth:
         return f"{node.primitive.name}()"
-    return f"{node.primitive.name}({','.join([_told(a, depth - 1) for a in node.args if type(a) is Node])})"
+    return f"{node.primitive.name}({','.join([_described(a, depth - 1) for a in node.args if type(a) is Node])})"
 
 
 @functools.cache
-def _number(told: str) -> int:
-    return zlib.crc32(told.encode())
+def _number(text: str) -> int:
+    return zlib.crc32(text.encode())

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, Ranges, fresh, variable
-from effgrad.stage.loop.element import element
+from effgrad.stage.loop.element import MINIMUM, element
 from effgrad.stage.loop.ir import (
     INT,
     Map,
@@ -31,7 +31,6 @@ from effgrad.stage.loop.ir import (
 )
 from effgrad.stage.native.element_text import flat
 from effgrad.stage.native.scalars import Body
-from effgrad.stage.staged_value import constant_primitive
 
 INTERRUPTED, STOPPED = 4, -1
 # A loop checks for signals after this many operations, at about a nanosecond each.
@@ -49,7 +48,6 @@ define i32 @KERNEL() noinline {
   ret i32 %raised
 }
 """
-_MINIMUM = constant_primitive(np.minimum)
 
 _CALLED = ("PyErr_CheckSignals", "PyEval_SaveThread", "PyEval_RestoreThread")
 
@@ -144,7 +142,7 @@ def turns_between(work: float) -> int:
     return 1 << max(0, math.floor(math.log2(PATIENCE / min(max(work, 1.0), PATIENCE))))
 
 
-def write_ask(body: Body, place: str, every: int, label: Callable[[], str]) -> str:
+def write_signal_check(body: Body, place: str, every: int, label: Callable[[], str]) -> str:
     """Write a check for signals at each multiple of `every`, a power of two; return the label of what follows."""
     asked, stop, go_on = label(), label(), label()
     body.declared.add("declare i32 @effgrad_ask()")
@@ -172,7 +170,7 @@ def stretches(m: Map, ranges: Ranges) -> Repeat | None:
     size = PATIENCE if most is None else max(1, int(PATIENCE * most // work))
     first = fresh("first")
     place = variable(name) + variable(first)
-    length = integer(element(_MINIMUM, index(n - variable(first)), constant(size, INT)))
+    length = integer(element(MINIMUM, index(n - variable(first)), constant(size, INT)))
     dims = tuple((other, length if other == name else extent) for other, extent in m.dims)
     moved = {name: place}
     stores = [

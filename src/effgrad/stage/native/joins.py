@@ -18,6 +18,7 @@ from effgrad.stage.native.fusion import COPY, LARGE_ARRAY, STREAMS, Fusion
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import supported, typed
 from effgrad.stage.native.storage import Buffer, Storage, viewable
+from effgrad.stage.native.strided import gaps
 from effgrad.stage.nodes import Node, uses_of
 from effgrad.vocabulary import Value
 
@@ -27,7 +28,7 @@ class Joins:
 
     def __init__(self, plan: Fusion) -> None:
         self.plan = plan
-        self.inside = inside(plan.graph)
+        self.enclosing = enclosing_joins(plan.graph)
         self.rooms: dict[Node, Storage] = {}
         # The step from which the pieces of a join may be written. Its room is cleared before that, and before anything
         # is written to a room inside it.
@@ -59,7 +60,7 @@ class Joins:
             place = Storage(room.buffer, view)
             group.collected.append((piece, place, operand(node.dtype, place.strides(view.shape)), None))
             ends.append(group.number)
-        self.plan.settle(node, room, max(ends))
+        self.plan.set_storage(node, room, max(ends))
         return True
 
     def parts(self, node: Node) -> list[tuple[tuple[int, ...], Any]] | None:
@@ -83,7 +84,7 @@ class Joins:
         """Return the room of a join: new memory, or a part of the room of the join of which it is itself a piece."""
         if node not in self.rooms:
             self.rooms[node] = self.around(node) or self.plan.memory(node)
-            outer, number = self.inside.get(node, (node, 0))
+            outer, number = self.enclosing.get(node, (node, 0))
             parts = self.parts(outer) if outer is not node else None
             if parts is not None:
                 around = self.room(outer)
@@ -104,13 +105,13 @@ class Joins:
         if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
             return self.begun.get(node, 0)
         room = self.rooms[node]
-        open_places = gaps(node.shape, parts)
+        places = open_places(node.shape, parts)
         self.zeros[node] = [node.changed(primitive=COPY, args=(0.0,), params={}, slots=(), shape=room.view[gap].shape)
-                            for gap in open_places]  # fmt: skip
-        for zero, gap in zip(self.zeros[node], open_places, strict=True):
+                            for gap in places]  # fmt: skip
+        for zero, gap in zip(self.zeros[node], places, strict=True):
             self.plan.add(zero, self.plan.group((), zero.shape, after=self.begun.get(node, 0)))
             self.plan.member[zero].stored[zero] = self.plan.storage[id(zero)] = Storage(room.buffer, room.view[gap])
-        if open_places != [...]:
+        if places != [...]:
             return self.begun.get(node, 0)
         self.zeroed.add(node)
         return self.plan.available[zero] + 1
@@ -125,7 +126,7 @@ class Joins:
         moved: dict[Node, tuple[Node, int]] = {}
         taken: dict[Node, list[tuple[int, int]]] = {}
         for node in self.plan.graph:
-            if not node.primitive.places or len(node.shape) != 1 or node.slots or node in self.inside:
+            if not node.primitive.places or len(node.shape) != 1 or node.slots or node in self.enclosing:
                 continue
             placed = zip(node.args, starts(self.parts(node), node.size), strict=False)
             for piece, start in sorted(placed, key=lambda pair: -math.prod(shape_of(pair[0]))):
@@ -202,22 +203,18 @@ def slice_of(value: Value) -> tuple[Node, int] | None:
     return value.args[0], offset_of(view) // view.itemsize
 
 
-def gaps(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Value]]) -> list[Value]:
+def open_places(shape: tuple[int, ...], parts: list[tuple[tuple[int, ...], Value]]) -> list[Value]:
     """Return the stretches of a vector that its parts do not fill.
 
     It is the whole array if it has more axes, or if the stretches are many: each hole of `x[::2]` would be one.
     """
     if len(shape) > 1:
         return [...]
-    taken = np.zeros(shape[0] + 2, np.int8)
-    for _, index in parts:
-        taken[1:-1][index] = 1
-    edges = np.flatnonzero(np.diff(1 - taken[1:-1], prepend=0, append=0)).tolist()
-    stretches = [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    stretches = gaps([index for _, index in parts], shape[0])
     return stretches if len(stretches) <= len(parts) + 1 else [...]
 
 
-def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
+def enclosing_joins(graph: Graph) -> dict[Node, tuple[Node, int]]:
     """Return, for each join that is read only as a piece of other joins, one of these and the number of the piece.
 
     The piece may be reshaped. A `spread` join that is a piece of several joins is stored in the first of them.
@@ -225,15 +222,15 @@ def inside(graph: Graph) -> dict[Node, tuple[Node, int]]:
     joins = [node for node in graph if node.primitive.places and not node.slots]
     put = Counter(piece for node in joins for piece in node.args if spread(piece))
     uses = uses_of(graph) if joins else Counter[Node]()
-    inside: dict[Node, tuple[Node, int]] = {}
+    enclosing: dict[Node, tuple[Node, int]] = {}
     for node in joins:
         for number, piece in enumerate(node.args):
             while type(piece) is Node and uses[piece] == 1 and keeps_order(piece):
                 piece = piece.args[0]
             if type(piece) is Node and piece.primitive.places and piece.dtype == node.dtype:
                 if uses[piece] == 1 or uses[piece] == put[piece]:
-                    inside.setdefault(piece, (node, number))
-    return inside
+                    enclosing.setdefault(piece, (node, number))
+    return enclosing
 
 
 def spread(value: Value) -> bool:

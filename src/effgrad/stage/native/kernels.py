@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
-from effgrad.stage.native.interrupts import PATIENCE, turns_between, write_ask
-from effgrad.stage.native.scalars import INTEGERS, TYPES, WIDE, Body, dtype_of, emit, literal
+from effgrad.primitives.machine_code import is_integer
+from effgrad.stage.native.interrupts import PATIENCE, turns_between, write_signal_check
+from effgrad.stage.native.scalars import TYPES, WIDE, Body, dtype_of, emit, literal, memory_type
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import DType, Value
 
@@ -68,27 +69,23 @@ def signature(kernel: Kernel) -> tuple[Value, ...]:
             return numbers.setdefault(id(value), len(numbers))
         return type(value), repr(value)
 
-    told: list[Value] = []
+    described: list[Value] = []
     for value, operand in (*kernel.reads, *kernel.writes):
-        told += [named(value), operand]
+        described += [named(value), operand]
     for node in kernel.nodes:
         args = node.args
         if kernel.gathers:
             args = kernel.gathers.get(node, args)
-            told.append(node in kernel.gathers)
-        told += [node.primitive, node.dtype, numbers.setdefault(node, len(numbers))]
+            described.append(node in kernel.gathers)
+        described += [node.primitive, node.dtype, numbers.setdefault(node, len(numbers))]
         for a in args:
             if type(a) is Node:
-                told.append(numbers[a])
+                described.append(numbers[a])
             else:  # a float is its own key, but zeros have a sign
-                told.append((a,) if type(a) is float and a == a != 0 else named(a))
+                described.append((a,) if type(a) is float and a == a != 0 else named(a))
     guards = [(named(node), position, repr(value)) for node, (position, value) in kernel.expected.items()]
     places = [(number, named(place)) for number, place in kernel.places.items()]
-    return kernel.shape, len(kernel.reads), len(kernel.writes), tuple(told), tuple(guards), tuple(places)
-
-
-def _memory(dtype: DType) -> str:
-    return "i8" if dtype.kind == "b" else TYPES[dtype]
+    return kernel.shape, len(kernel.reads), len(kernel.writes), tuple(described), tuple(guards), tuple(places)
 
 
 def _collapsed(shape: tuple[int, ...], operands: list[Operand]) -> tuple[list[int], list[list[int]]]:
@@ -203,7 +200,7 @@ class _Writer:
         """Store the identity where a reduction collects its result."""
         for number, (_, operand) in enumerate(self.kernel.writes):
             if operand.reduction in _IDENTITY:
-                name, kind = self.names[self.first_write + number], _memory(operand.dtype)
+                name, kind = self.names[self.first_write + number], memory_type(operand.dtype)
                 identity = self.identity(operand)
 
                 def store(index: str, name: str = name, kind: str = kind, identity: str = identity) -> None:
@@ -255,7 +252,7 @@ class _Writer:
             every = turns_between(math.prod(self.sizes[1:]) * nodes) if long else 0
 
             def outer(index: str, _: Value) -> list[str]:
-                self.ask(index, every)
+                self.check_signals(index, every)
                 self.loop(depth + 1, self.advance(offsets, depth, index))
                 return []
 
@@ -269,7 +266,7 @@ class _Writer:
             every = BLOCK * turns_between(BLOCK * nodes) if long else 0
 
             def block(start: str, _: Value) -> list[str]:
-                self.ask(start, every)
+                self.check_signals(start, every)
                 limit = self.body.do(f"add nuw nsw i64 {start}, {BLOCK}")
                 end = self.body.intrinsic("smin", "i64", limit, str(size))
                 self.innermost(depth, offsets, start, end, accumulated)
@@ -279,9 +276,9 @@ class _Writer:
         else:
             self.innermost(depth, offsets, "0", str(size), accumulated)
 
-    def ask(self, place: str, every: int) -> None:
+    def check_signals(self, place: str, every: int) -> None:
         """Write a check for signals at each multiple of `every`, unless that is 0; an exception ends the kernel."""
-        self.block = write_ask(self.body, place, every, self.label) if every else self.block
+        self.block = write_signal_check(self.body, place, every, self.label) if every else self.block
 
     def innermost(self, depth: int, offsets: dict[int, str], start: str, end: str, accumulated: list[int]) -> None:
         """Write the last loop, or a block of it, and combine what it accumulates with what is in memory."""
@@ -295,7 +292,7 @@ class _Writer:
 
         results = self.counted(start, end, carried, inside, hint=_hint(self.kernel, self.sizes[depth]))
         for number, value in zip(accumulated, results, strict=True):
-            self.combine_in_memory(number, value, offsets)
+            self.combine_inmemory_type(number, value, offsets)
 
     def advance(self, offsets: dict[int, str], depth: int, index: str) -> dict[int, str]:
         """Return the operands' offsets at a turn of a loop."""
@@ -314,24 +311,24 @@ class _Writer:
     def address(self, number: int, offset: str | None, dtype: DType) -> str:
         if offset is None:
             return self.names[number]
-        return self.body.do(f"getelementptr {_memory(dtype)}, ptr {self.names[number]}, i64 {offset}")
+        return self.body.do(f"getelementptr {memory_type(dtype)}, ptr {self.names[number]}, i64 {offset}")
 
     def load(self, place: str, dtype: DType) -> str:
-        value = self.body.do(f"load {_memory(dtype)}, ptr {place}")
+        value = self.body.do(f"load {memory_type(dtype)}, ptr {place}")
         return self.body.do(f"icmp ne i8 {value}, 0") if dtype.kind == "b" else value
 
     def store(self, value: str, place: str, dtype: DType) -> None:
         if dtype.kind == "b":
             value = self.body.do(f"zext i1 {value} to i8")
-        self.body.lines.append(f"  store {_memory(dtype)} {value}, ptr {place}")
+        self.body.lines.append(f"  store {memory_type(dtype)} {value}, ptr {place}")
 
     def combined(self, reduction: str, dtype: DType, a: str, b: str) -> str:
         kind = TYPES[dtype]
         if reduction in _ADDING:
-            return self.body.do(f"{'add' if kind in INTEGERS else 'fadd reassoc'} {kind} {a}, {b}")
+            return self.body.do(f"{'add' if is_integer(kind) else 'fadd reassoc'} {kind} {a}, {b}")
         return self.body.intrinsic("maximum" if reduction == "max" else "minimum", kind, a, b)
 
-    def combine_in_memory(self, number: int, value: str, offsets: dict[int, str]) -> None:
+    def combine_inmemory_type(self, number: int, value: str, offsets: dict[int, str]) -> None:
         operand = self.kernel.writes[number][1]
         place = self.address(self.first_write + number, offsets.get(self.first_write + number), operand.dtype)
         total = self.combined(operand.reduction, operand.dtype, self.load(place, operand.dtype), value)
@@ -378,7 +375,7 @@ class _Writer:
                 value = self.combined("sum", operand.dtype, self.load(place, operand.dtype), value)
             self.store(value, place, operand.dtype)
         elif operand.reduction:
-            self.combine_in_memory(number, value, offsets)
+            self.combine_inmemory_type(number, value, offsets)
         else:
             self.store(value, self.address(at, offsets.get(at), operand.dtype), operand.dtype)
 

@@ -32,13 +32,13 @@ from effgrad.stage.loop.ir import (
     walk,
 )
 from effgrad.stage.native import products
-from effgrad.stage.native.element_text import has_code, memory_type
+from effgrad.stage.native.element_text import has_code
 from effgrad.stage.native.interrupts import INTERRUPTED, steps_between, stretches, wrapped
 from effgrad.stage.native.map_products import as_product, product_numbers
 from effgrad.stage.native.nests import Nest, without_conflicts
 from effgrad.stage.native.outline import outlined
 from effgrad.stage.native.saves import Stacks
-from effgrad.stage.native.scalars import TYPES, Body, literal
+from effgrad.stage.native.scalars import TYPES, Body, literal, memory_type
 from effgrad.stage.native.step_products import blocked
 
 # A Map is unrolled if it has at most this many points, and operations in all. It must have fewer points if its buffers
@@ -128,7 +128,7 @@ class Function(Stacks):
         assert not value.terms, value
         return str(value.constant)
 
-    def inside(self, atom: Element) -> bool:
+    def varies(self, atom: Element) -> bool:
         return True
 
     # Statements
@@ -191,7 +191,7 @@ class Function(Stacks):
         self.start(f"body{k}")
         return number, str(k)
 
-    def asking(self, s: Repeat | While, number: str) -> None:
+    def check_signals(self, s: Repeat | While, number: str) -> None:
         """Let a long loop check for signals now and then."""
         steps = steps_between(s, self.ranges)
         if steps is None:
@@ -224,7 +224,7 @@ class Function(Stacks):
         if s.step != 1:
             at = self.body.do(f"mul nsw i64 {at}, {s.step}")
         self.variables[s.variable] = at if start == "0" else self.body.do(f"add nsw i64 {at}, {start}")
-        self.asking(s, number)
+        self.check_signals(s, number)
         self.block(s.body)
         del self.variables[s.variable]
         self.again(number, k)
@@ -242,7 +242,7 @@ class Function(Stacks):
         more = self.values([s.flag])[s.flag]
         self.body.lines.append(f"  br i1 {more}, label %body{k}, label %done{k}")
         self.start(f"body{k}")
-        self.asking(s, number)
+        self.check_signals(s, number)
         self.block(s.body)
         self.again(number, str(k))
 

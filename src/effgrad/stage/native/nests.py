@@ -104,7 +104,7 @@ class Nest(Elements):
     def outer(self, value: Affine) -> str:
         return "0" if value == 0 else self.numbers.setdefault(value, f"%n{len(self.numbers)}")
 
-    def inside(self, atom: Element) -> bool:
+    def varies(self, atom: Element) -> bool:
         return not atom.variables().isdisjoint(self.names)
 
     def extent(self, n: Affine) -> str:

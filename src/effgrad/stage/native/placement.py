@@ -1,7 +1,7 @@
 """Placement: decide how each operation is computed, and where its value is stored.
 
-Each operation is computed in the first of these ways that is possible for it: as a view, which costs nothing; in a
-kernel; as a product by BLAS; and, as a last resort, by a call of NumPy.
+Each operation is computed in the first of these strategies that is possible for it: as a view, which costs nothing; in
+a kernel; as a product by BLAS; and, as a last resort, by a call of NumPy.
 """
 
 import functools
@@ -35,13 +35,13 @@ class Placement(Fusion):
         self.checked: list[Storage] = []
         joins, gathers = Joins(self), Gathers(self, self.place)
         writes = Writes(self, gathers)
-        self.ways: tuple[Callable[[Node], bool], ...] = (
+        self.strategies: tuple[Callable[[Node], bool], ...] = (
             self.view, self.compute, self.reduce, functools.partial(strided_gather, self), gathers.gather, joins.join,
             functools.partial(scatter, self, gathers), writes.write, self.product,
         )  # fmt: skip
         self.inputs = [self.memory(node, source=i) for i, node in enumerate(graph.inputs)]
         for node, storage in zip(graph.inputs, self.inputs, strict=True):
-            self.settle(node, storage, -1)
+            self.set_storage(node, storage, -1)
         for node in graph:
             self.place(node)
 
@@ -50,8 +50,8 @@ class Placement(Fusion):
         if node.primitive is GUARD:
             self.guard(node)
             return
-        for way in self.ways:
-            if way(node):
+        for strategy in self.strategies:
+            if strategy(node):
                 return
         self.call(node)
 
@@ -68,7 +68,7 @@ class Placement(Fusion):
                 return False
             source = self.copied(source)
             view = view_of(node, self.stored(source).view)
-        self.settle(node, Storage(self.stored(source).buffer, view), self.available[source])
+        self.set_storage(node, Storage(self.stored(source).buffer, view), self.available[source])
         return True
 
     def compute(self, node: Node) -> bool:
@@ -102,7 +102,7 @@ class Placement(Fusion):
         strides = tuple(0 if n == 1 else s for n, s in zip(source.shape, strides, strict=True))
         target = operand(node.dtype, strides, node.primitive.name, node.size)
         group.collected.append((source, storage, target, None))
-        self.settle(node, storage, group.number)
+        self.set_storage(node, storage, group.number)
         return True
 
     def guard(self, node: Node) -> None:
@@ -139,7 +139,7 @@ class Placement(Fusion):
         if found is None:
             return False
         result = self.buffer(view)
-        self.settle(node, result, len(self.steps))
+        self.set_storage(node, result, len(self.steps))
         operands = (right, left) if found.swapped else (left, right)
         self.steps.append(Product(node, [*operands, result], found.kernel, found.numbers, len(self.steps)))
         return True
@@ -149,5 +149,5 @@ class Placement(Fusion):
         inputs = [self.stored(a) if type(a) is Node or isinstance(a, np.ndarray) else a for a in node.args]
         slots = [self.stored(s) for s in node.slots]
         result = self.memory(node)
-        self.settle(node, result, len(self.steps))
+        self.set_storage(node, result, len(self.steps))
         self.steps.append(Call(node, [*inputs, *slots], result, len(self.steps)))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from effgrad.stage.graph import Graph
-from effgrad.stage.native.arena import LARGE, laid_out
+from effgrad.stage.native.arena import IN_PLACE_BYTES, laid_out
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.placement import Placement
 from effgrad.stage.native.scalars import dtype_of
@@ -31,7 +31,7 @@ class Plan:
         self.outputs: list[Value] = [placement.stored(o) if type(o) is Node else o for o in outputs]
         self.steps, self.inputs, self.checked = placement.steps, placement.inputs, placement.checked
         self.operands = _operands(self.steps, placement.stored)
-        self.settle_lifetimes(repeated)
+        self.find_lifetimes(repeated)
         self.direct = [] if repeated else self.used_in_place(placement.buffers)
         own = {*self.direct, *(b for b in placement.buffers if b.array is not None or b.first < 0)}
         self.arena = laid_out([b for b in placement.buffers if b not in own])
@@ -42,26 +42,26 @@ class Plan:
             return [s for s in (*step.inputs, step.result) if isinstance(s, Storage)]
         return self.operands[step.number]
 
-    def settle_lifetimes(self, repeated: bool) -> None:
+    def find_lifetimes(self, repeated: bool) -> None:
         """Set the lifetime of each buffer."""
         for step in self.steps:
             for storage in self.storages(step):
-                storage.buffer.used(step.number)
+                storage.buffer.extend_lifetime(step.number)
         end = len(self.steps)
         for kept in (*self.outputs, *self.checked):
             if isinstance(kept, Storage):
-                kept.buffer.used(end)
+                kept.buffer.extend_lifetime(end)
         for given in self.inputs:
             given.buffer.first = 0
             if repeated:
-                given.buffer.used(end)
+                given.buffer.extend_lifetime(end)
 
     def used_in_place(self, buffers: list[Buffer]) -> list[Buffer]:
         """Return the buffers of large arguments and results that only machine code accesses."""
         returned = [o.buffer for o in self.outputs if isinstance(o, Storage)]
         called = {s.buffer for step in self.steps if isinstance(step, Call) for s in self.storages(step)}
         return [
-            b for b in buffers if b.size >= LARGE and b not in called and b.array is None
+            b for b in buffers if b.size >= IN_PLACE_BYTES and b not in called and b.array is None
             and (returned.count(b) == 1 and self.whole_output(b) if b.source is None else b not in returned)
         ]  # fmt: skip
 

@@ -80,7 +80,7 @@ def _timed(program: Native, leaves: list[Value]) -> list[tuple[float, int, int, 
             run, number = program.run(number, number + 1), number + 1
         else:
             run = program.call(step)
-        seconds = _best(lambda run=run: program.settled([run]))  # type: ignore[misc]
+        seconds = _best(lambda run=run: program.run_segments([run]))  # type: ignore[misc]
         rows.append((seconds, _flops(step), _bytes(program, step), _name(step)))
     del held
     return rows

@@ -8,14 +8,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from effgrad.primitives.machine_code import SAME, Types
+from effgrad.primitives.machine_code import SAME, Types, is_integer
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import DType, Value
 
 TYPES = {np.dtype(float): "double", np.dtype(np.float32): "float", np.dtype(np.int64): "i64",
          np.dtype(np.int32): "i32", np.dtype(bool): "i1"}  # fmt: skip
 
-INTEGERS = ("i64", "i32")
+
+def memory_type(dtype: DType) -> str:
+    """Return the type of an element in memory."""
+    return "i8" if dtype.kind == "b" else TYPES[dtype]
+
 
 # By default, LLVM uses only half of the width of AVX-512: a chain of 50 operations took 1.4 times as long, and one of
 # exp, sin and tanh took twice as long. The attribute has no effect on processors with shorter vectors.
@@ -80,7 +84,7 @@ class Body:
             tag = f" #{symbol}#"
         return self.do(f"call {kind} @{symbol}({', '.join(f'{kind} {o}' for o in operands)}){tag}")
 
-    def outside(self, native: Value, *operands: str) -> str:
+    def call_native(self, native: Value, *operands: str) -> str:
         """Write a call of the user's machine code, about which nothing is assumed."""
         kinds = [*native.arguments, *[text.split(" ")[0] for text in native.last]]
         self.declared.add(f"declare {native.result} @{native.symbol}({', '.join(kinds)})")
@@ -99,7 +103,7 @@ class Body:
 
     def is_same(self, kind: str, value: str, expected: Value) -> str:
         """Write the test whether a number is the expected one, as `nodes.same` decides it."""
-        if kind in INTEGERS or kind == "i1" or expected == expected != 0:
+        if is_integer(kind) or kind == "i1" or expected == expected != 0:
             return self.compare("eq", kind, value, literal(expected, kind))
         if expected != expected:
             return self.do(f"fcmp uno {kind} {value}, {value}")
@@ -114,12 +118,12 @@ class Body:
         if target == "i1":
             return self.compare("ne", source, value, literal(0, source))
         if source == "i1":
-            return self.do(f"{'zext' if target in INTEGERS else 'uitofp'} i1 {value} to {target}")
-        if source in INTEGERS and target in INTEGERS:
+            return self.do(f"{'zext' if is_integer(target) else 'uitofp'} i1 {value} to {target}")
+        if is_integer(source) and is_integer(target):
             return self.do(f"{'sext' if target == 'i64' else 'trunc'} {source} {value} to {target}")
-        if source in INTEGERS:
+        if is_integer(source):
             return self.do(f"sitofp {source} {value} to {target}")
-        if target in INTEGERS:
+        if is_integer(target):
             return self.do(f"fptosi {source} {value} to {target}")
         return self.do(f"{'fpext' if target == 'double' else 'fptrunc'} {source} {value} to {target}")
 
@@ -128,7 +132,7 @@ def literal(value: Value, kind: str) -> str:
     """The LLVM text of a number, exact to the bit."""
     if kind == "i1":
         return "true" if value else "false"
-    if kind in INTEGERS:
+    if is_integer(kind):
         return str(int(value))
     number = float(np.float32(value)) if kind == "float" else float(value)
     return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
@@ -213,7 +217,7 @@ def emit(body: Body, node: Node, operand: Callable[[Value, str], str]) -> str:
     kind, args, native, code = TYPES[node.dtype], node.args, node.primitive.native, node.primitive.code
     if native is not None:
         operands = map(operand, args, native.arguments)
-        return body.convert(body.outside(native, *operands), native.result, kind)
+        return body.convert(body.call_native(native, *operands), native.result, kind)
     assert code is not None and code.emit is not None, node
     match code.types:
         case Types.CHOOSING:

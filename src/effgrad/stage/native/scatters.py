@@ -38,7 +38,7 @@ def scatter(plan: Fusion, gathers: Gathers, node: Node) -> bool:
         group = plan.group((piece, places), piece.shape, after=group.number + 1)
         group.collected.append((piece, place, target, places))
         plan.kept.append(places)
-    plan.settle(node, total, group.number)
+    plan.set_storage(node, total, group.number)
     return True
 
 

@@ -192,7 +192,7 @@ class _Loop:
         cleared: Block = [_cleared(r) for r in rows.values()]
         done = [*cleared, *before, *self.steps(start, count, rows), *after]
         followers = zip(self.last, after, strict=True)
-        checked = dict.fromkeys(x for (_, t), m in followers for x in _beside(m, rows[self.moved(t)]))
+        checked = dict.fromkeys(x for (_, t), m in followers for x in _factors_of_zeros(m, rows[self.moved(t)]))
         return _if_finite(list(checked), done, [self.again(start, start + count)]) if checked else done
 
     def moved(self, t: Store) -> Buffer:
@@ -317,7 +317,7 @@ def _if_finite(elements: Sequence[tuple[Dims, Element]], block: Block, other: Bl
     return [begin, *sums, Branch(element(EQUAL, load(spoilt, ()), constant(0.0)), block, other)]
 
 
-def _beside(m: Map, r: _Rows) -> list[tuple[Dims, Element]]:
+def _factors_of_zeros(m: Map, r: _Rows) -> list[tuple[Dims, Element]]:
     """Return the elements by which zeros beside a triangle are multiplied; infinite ones would make the product NaN."""
     steps, (along, _), other = m.dims
     found: list[tuple[Dims, Element]] = []

@@ -17,7 +17,7 @@ class Buffer:
         self.first = self.last = -1
         self.place = 0  # in the arena; arguments and constants have their own memory
 
-    def used(self, step: int) -> None:
+    def extend_lifetime(self, step: int) -> None:
         """Extend the lifetime to a step."""
         self.first = step if self.first < 0 else self.first
         self.last = max(self.last, step)

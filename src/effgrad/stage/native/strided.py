@@ -4,12 +4,12 @@ The places of a write are an array of numbers, one for each element. Most come f
 strides from a first place. A kernel then walks memory by these strides, instead of reading the place of each element.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from effgrad.stage.native.storage import Storage, viewable
-
-# If writes leave at most this many stretches of a base, only these are copied; else the whole base is copied first.
-FEW = 8
+from effgrad.vocabulary import Index
 
 
 def strided(storage: Storage, places: np.ndarray) -> Storage | None:
@@ -56,11 +56,11 @@ def disjoint(places: list[np.ndarray], size: int) -> bool:
     return bool(np.count_nonzero(taken) == sum(map(np.size, places)))
 
 
-def gaps(places: list[np.ndarray], size: int) -> list[slice] | None:
-    """Return the stretches of an array of this size that have no places, or None if they are more than `FEW`."""
+def gaps(places: Sequence[Index], size: int) -> list[slice]:
+    """Return the stretches of an array of this size that have none of the places."""
     taken = np.ones(size + 2, np.int8)
     taken[1:-1] = 0
     for at in places:
         taken[1:-1][at] = 1
     edges = np.flatnonzero(np.diff(taken)).tolist()
-    return [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)] if len(edges) <= 2 * FEW else None
+    return [slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)]

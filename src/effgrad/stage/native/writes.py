@@ -23,6 +23,9 @@ from effgrad.stage.native.strided import disjoint, gaps, strided
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import Value
 
+# If writes leave at most this many stretches of a base, only these are copied; else the whole base is copied first.
+FEW = 8
+
 
 class Writes:
     """The writes of a program; `computed` finds the places of an index with computed integers."""
@@ -43,12 +46,12 @@ class Writes:
             after, end = self.fill(node, total, places)
         else:
             (total, after), end = found, 0
-            values = tuple([self.apart(value, total) for value in values])
+            values = tuple([self.copied_if_stored(value, total) for value in values])
             copies = [new for new, value in zip(values, node.args[1:], strict=True) if new is not value]
             after = max([after, *(self.plan.available[copy] + 1 for copy in copies)])
         written = zip(values, places, strict=True)
         ends = [end, *[self.put(value, at, total, after) for value, at in written if at.size]]
-        self.plan.settle(node, total, max(ends))
+        self.plan.set_storage(node, total, max(ends))
         return True
 
     @functools.cached_property
@@ -83,7 +86,7 @@ class Writes:
         steps = [plan.available.get(value, len(plan.steps) - 1) for value in (root, node.args[0], *before)]
         return storage, max(steps) + 1
 
-    def apart(self, value: Value, total: Storage) -> Value:
+    def copied_if_stored(self, value: Value, total: Storage) -> Value:
         """Return a value, or a copy made before the write if the value is itself stored in the memory written to."""
         lies = type(value) is Node and (value.primitive.view or id(value) in self.plan.storage)
         return self.plan.copied(value) if lies and self.plan.stored(value).buffer is total.buffer else value
@@ -95,10 +98,11 @@ class Writes:
         if constant and sum(at.size for at in places) == node.size:
             return 0, 0
         number = _one_number(base)
-        stretches = gaps(places, node.size) if constant and number is not None else None
+        stretches = gaps(places, node.size) if constant and number is not None else []
+        whole = not 0 < len(stretches) <= FEW
         flat = total.view.reshape(-1)
         ends = []
-        for view in [total.view] if stretches is None else [flat[stretch] for stretch in stretches]:
+        for view in [total.view] if whole else [flat[stretch] for stretch in stretches]:
             part = node.changed(primitive=COPY, args=(base if number is None else number,), params={}, slots=(),
                                 shape=view.shape, kind=np.ndarray)  # fmt: skip
             plan.kept.append(part)
@@ -106,7 +110,7 @@ class Writes:
             plan.add(part, group)
             group.stored[part] = plan.storage[id(part)] = Storage(total.buffer, view)
             ends.append(group.number)
-        return (max(ends) + 1 if stretches is None else 0), max(ends)
+        return (max(ends) + 1 if whole else 0), max(ends)
 
     def put(self, value: Value, at: Value, total: Storage, after: int) -> int:
         """Write a value to its places, in a step from `after` on, and return the number of that step."""
@@ -164,13 +168,13 @@ def strided_gather(plan: Fusion, node: Node) -> bool:
     if found is None:
         return False
     if found.view.shape == node.shape:
-        plan.settle(node, found, plan.available[source])
+        plan.set_storage(node, found, plan.available[source])
         return True
     seen = node.changed(shape=found.view.shape)
-    plan.settle(seen, found, plan.available[source])
+    plan.set_storage(seen, found, plan.available[source])
     copied = plan.copied(seen)
     whole = plan.stored(copied)
-    plan.settle(node, Storage(whole.buffer, whole.view.reshape(node.shape)), plan.available[copied])
+    plan.set_storage(node, Storage(whole.buffer, whole.view.reshape(node.shape)), plan.available[copied])
     plan.kept.append(seen)
     return True
 
