@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import hessian, jacobian
+from effgrad import NotDifferentiable, hessian, jacobian
 
 
 def f(x):
@@ -25,3 +25,11 @@ def test_the_hessian_has_the_precision_of_the_point(dtype):
 
 def test_a_float_has_a_float():
     assert type(hessian(np.sin, mode="hessian")(0.5)) is float
+
+
+@pytest.mark.parametrize("point", [[1.0, 2.0], [], (1.0,), {"a": np.ones(2)}])
+@pytest.mark.parametrize("options", [{"mode": "hessian"}, {"sparse": True}])
+def test_edge_pushing_takes_one_array(point, options):
+    """A list was an error about the fields of a record, an empty one a matrix of records."""
+    with pytest.raises(NotDifferentiable, match=f"not a {type(point).__name__}: pass an array"):
+        hessian(lambda x: 1.0, **options)(point)

@@ -283,6 +283,11 @@ def hessian(
     @derivative(hessian, f, argnums=argnums, mode=mode, sparse=sparse)
     def pushed(*args: P.args, **kwargs: P.kwargs) -> Tangent:
         (x,), rebuild = split_arguments(args, numbers)
+        if isinstance(x, list | tuple | dict):
+            raise NotDifferentiable(
+                f"edge pushing takes the Hessian with respect to an array or a number, not a {type(x).__name__}: "
+                "pass an array, or leave out mode= and sparse="
+            )
         if sparse and of_another_library(x):
             raise NotDifferentiable(
                 "a sparse Hessian is an array of SciPy's, for NumPy's arrays: leave out sparse=True"
