@@ -114,6 +114,18 @@ def test_texts_are_those_of_plain_numbers():
     assert [str(text) for text in found[0]] == texts(POINT)
 
 
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.array, lambda x: np.array(x, np.float32)])
+def test_numbers_of_every_kind_are_written(kind):
+    """A text of an array without axes raised a TypeError about sequences of integers."""
+
+    def texts(a):
+        return [f"{a}", str(a), f"{a:.3f}", "%s" % a, "{:8.2f}".format(a)]
+
+    found = []
+    assert grad(lambda x: found.append(texts(x)) or x * 2)(kind(0.1)) == 2
+    assert [str(text) for text in found[0]] == texts(kind(0.1))
+
+
 DECIDED = {
     "length": lambda x: x * len(f"{x}"),
     "equality": lambda x: x * (2 if f"{x:.1f}" == "0.5" else 3),

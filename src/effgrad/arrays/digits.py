@@ -150,8 +150,9 @@ def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
         sizes = {abs(part) for item in np.ravel(value) for part in (item.real, item.imag)}
         made.known = [(digits, LOST if _size(digits) in sizes else CONSTANT) for digits in written]
     elif _size(written[0]) == abs(value):
+        same_type = np.asarray if isinstance(value, np.ndarray) else type(value)
         near = (np.nextafter(value, np.inf), np.nextafter(value, -np.inf))
-        whole = not any(write(type(value)(other)) == text for other in near)
+        whole = not any(write(same_type(other)) == text for other in near)
         made.known = [(written[0], traced if whole else LOST)]
     else:
         made.known = [(written[0], CONSTANT)]
