@@ -5,16 +5,18 @@ import copy
 import functools
 import math
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
 import numpy as np
 import scipy.special
+from numpy.exceptions import ComplexWarning
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import as_array
 from effgrad.arrays.traced import as_pythons
-from effgrad.arrays.value import UFUNCS, Tracer, plain, plain_tree, traced_inside
+from effgrad.arrays.value import UFUNCS, Tracer, example, plain, plain_tree, traced_inside
 from effgrad.errors import Detached
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
@@ -60,13 +62,20 @@ def _frexp(x: Value) -> tuple[Value, int]:
 
 
 def _float(value: Value = 0.0) -> Value:
-    value = _one_number(value)
-    kind = dtype_of(value).kind
-    if kind == "c":
-        raise TypeError("can't convert complex to float")
-    if kind in "iub":
+    value = _real_part(_one_number(value))
+    if dtype_of(value).kind in "iub":
         value = value * 1.0
     return as_pythons(value[()] if isinstance(plain(value), np.ndarray) else value)
+
+
+def _real_part(value: Value) -> Value:
+    """Return the real part of a complex number of NumPy, with its warning; a complex number of Python is refused."""
+    if dtype_of(value).kind != "c":
+        return value
+    if isinstance(example(value), complex) and not isinstance(example(value), np.generic):
+        raise TypeError("must be real number, not complex")
+    warnings.warn("Casting complex values to real discards the imaginary part", ComplexWarning, stacklevel=2)
+    return np.real(value)
 
 
 def _float64(value: Value = 0.0) -> Value:
@@ -155,11 +164,15 @@ def _one_number(value: Value) -> Value:
 
 
 def _named(module: ModuleType) -> list[Reached]:
-    taken = _of_complex if module is cmath else lambda rule: rule
+    taken = _of_complex if module is cmath else _of_real
     return [
         (module, name, taken(_numeric(vars(module)[name], getattr(np, same))))
         for name, same in SAME.items() if name in vars(module)
     ]  # fmt: skip
+
+
+def _of_real(rule: Function) -> Function:
+    return lambda *args: rule(*map(_real_part, args))
 
 
 def _of_complex(rule: Function) -> Function:
@@ -196,7 +209,7 @@ STEPS = ("floor", "ceil", "trunc", "isclose", "isnan", "isinf", "isfinite")
 RULES: list[Reached] = [
     *_named(math),
     *_named(cmath),
-    *((math, name, _numeric(getattr(math, name), same)) for name, same in OF_NUMBERS.items()),
+    *((math, name, _of_real(_numeric(getattr(math, name), same))) for name, same in OF_NUMBERS.items()),
     *(
         (module, name, as_computed(vars(module)[name], definition))
         for module, definitions in DEFINITIONS.items()
