@@ -1,14 +1,14 @@
 """Ufuncs that are defined by other ufuncs, and the methods of ufuncs: reduce, accumulate, reduceat, outer and at."""
 
-
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, evaluated, operations, plain
 from effgrad.primitives.complexes import conj
+from effgrad.primitives.constants import BITS, CONSTANTS
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.reduction import logsumexp
-from effgrad.vocabulary import Axis, DTypeLike, Function, Index, Value
+from effgrad.vocabulary import Axis, DTypeLike, Function, Index, Option, Value
 
 
 def _logaddexp2(a: Value, b: Value) -> Value:
@@ -118,6 +118,15 @@ def _at(ufunc: np.ufunc) -> Function:
     return rule
 
 
+def _of_constant(ufunc: np.ufunc, method: str) -> Function:
+    """Return the rule of a method of a ufunc through which no derivative flows."""
+
+    def rule(*args: Value, **options: Option) -> Value:
+        return evaluated(lambda *plain_args: getattr(ufunc, method)(*plain_args, **options), *args)
+
+    return rule
+
+
 def _add_at(a: Value, indices: Index, b: Value) -> None:
     shape = np.shape(np.zeros(shape_of(a))[indices])
     a[...] = operations.scatter_add(a, np.broadcast_to(b, shape), shape=shape_of(a), indices=(..., as_index(indices)))
@@ -138,6 +147,9 @@ CONSTANT.enter([np.spacing])
 FOLDS = [u for u in UFUNCS if u.nin == 2 and u.nout == 1 and u.signature is None and u is vars(np).get(u.__name__, ())]
 # The rules of ufunc methods; a method that has a NumPy function, such as `np.sum`, takes the rule of that function.
 REDUCTIONS.enter({
+    **{(u, name): _of_constant(u, name) for u in (*CONSTANTS, *BITS) if isinstance(u, np.ufunc) and u.nin == 2
+       for name in ("reduce", "accumulate", "reduceat", "outer")},
+    (np.logical_and, "reduce"): np.all, (np.logical_or, "reduce"): np.any,
     **{(u, name): make(u) for u in FOLDS for name, make in (
         ("reduce", _reduce), ("accumulate", _accumulate), ("reduceat", _reduceat))},
     **{(u, "outer"): _outer_of(u) for u in UFUNCS if u.nin == 2},
