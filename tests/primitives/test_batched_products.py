@@ -66,3 +66,17 @@ def test_cholesky_by_triangular_systems(n):
     curve = (slopes[0] - slopes[1]) / (2 * step)
     assert np.isclose(effgrad.grad(effgrad.grad(f))(x), curve, rtol=1e-6)
     assert np.isclose(effgrad.jvp(effgrad.grad(f), (x,), (1.0,))[1], curve, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shapes", [
+    ((0,), (0, 3)), ((0,), (0,)), ((2, 0), (0, 3)), ((0, 2), (2, 3)), ((4, 2, 0), (0, 3)), ((3,), (3, 0)),
+    ((2, 0, 3), (3, 4)), ((2, 0, 3), (2, 3, 0)),
+])  # fmt: skip
+def test_products_of_empty_matrices(shapes):
+    """A stack of matrices without columns raised NumPy's error about the shape of the rows."""
+    a, b = map(np.ones, shapes)
+    by_a, by_b = effgrad.grad(plain, argnums=(0, 1))(a, b)
+    assert (by_a.shape, by_b.shape) == shapes
+    assert not by_a.any() and not by_b.any()
+    found = effgrad.jvp(lambda a, b: a @ b, (a, b), (a, b))[1]
+    np.testing.assert_array_equal(found, 2 * (a @ b), strict=True)

@@ -161,7 +161,8 @@ def _single(g: Cotangent, a: Value, b: Value) -> Value:
 
 def _rows(x: Value) -> Value:
     """Return the rows of all matrices of a batch as the rows of one matrix."""
-    return np.reshape(x, (-1, shape_of(x)[-1]))
+    *rows, columns = shape_of(x)
+    return np.reshape(x, (math.prod(rows), columns))
 
 
 def _matmul_left(g: Cotangent, a: Value, b: Value) -> Value:
