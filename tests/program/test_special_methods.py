@@ -7,7 +7,9 @@ import operator
 
 import numpy as np
 import pytest
+from scipy import special
 
+import effgrad
 from effgrad import grad
 from effgrad.program.rewritten import Sources
 
@@ -392,3 +394,34 @@ def test_a_statement_whose_file_has_changed_is_read_once(tmp_path):
         Sources._compiled = compiled
     assert abs(found - math.cos(0.3) * sum(range(40))) < 1e-9
     assert sum(args[3].co_filename == str(path) for args in read) <= 2
+
+
+class Series(np.polynomial.Polynomial):
+    """A class whose operators are a library's, and which has no hash."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        return self is other
+
+
+IN_PLACE = {
+    "sum of polynomials": lambda x: sum(a * Series((1.0, 2.0)) ** 2 for a in x).coef[1],
+    "sum from a polynomial": lambda x: sum([Series(x), Series(x**2)], Series((1.0, 1.0))).coef[1] ** 2,
+    "iadd": lambda x: np.sum(operator.iadd(np.ones(2), x) ** 2),
+    "imul of numbers": lambda x: operator.imul(x[0], x[1]),
+    "ipow, shared": lambda x: (lambda a: (operator.ipow(a[:1], x[:1]), np.sum(a * x))[1])(np.full(2, 3.0)),
+    "iadd of lists": lambda x: operator.iadd([x[0]], [x[1] ** 2])[1],
+    "setitem": lambda x: (lambda a: (operator.setitem(a, 1, x[0] * x[1]), np.sum(a**2))[1])(np.ones(2)),
+    "reduce": lambda x: functools.reduce(operator.iadd, [x, x * x], np.zeros(2)).prod(),
+    "an object without a hash": lambda x: np.sum(special.hermite(3)(x)) + Series(x)(0.3),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_sums_of_objects_and_operators_in_place(name):
+    """A sum of polynomials lost the derivative, and a call of an object without a hash raised a TypeError."""
+    f, x, step = IN_PLACE[name], np.array([0.3, 0.7]), 1e-6
+    differences = [(f(x + e) - f(x - e)) / (2 * step) for e in step * np.eye(2)]
+    np.testing.assert_allclose(grad(f)(x.copy()), differences, rtol=1e-7)
+    np.testing.assert_allclose(effgrad.compile(grad(f))(x.copy()), differences, rtol=1e-7)

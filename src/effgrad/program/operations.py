@@ -258,8 +258,8 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
     return inplace, item, of_attribute
 
 
-for _name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor",
-              "ilshift", "irshift"):  # fmt: skip
+IN_PLACE = "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split()
+for _name in IN_PLACE:
     globals()[_name], globals()[f"item_{_name}"], globals()[f"attribute_{_name}"] = _augmented(_name)
 
 

@@ -139,7 +139,7 @@ class Rules:
     def of_object(self, f: Any) -> Object:
         """Return the rule of a callable object, or None; objects that do not compare by identity have none."""
         compare: Any = type(f).__hash__
-        if compare is not object.__hash__ and not type(f).__module__.startswith("scipy"):
+        if compare is None or compare is not object.__hash__ and not type(f).__module__.startswith("scipy"):
             return None
         # The functions of Fortran libraries have no `__module__`.
         self.import_for("scipy.linalg.blas" if type(f).__name__ == "fortran" else getattr(f, "__module__", None))

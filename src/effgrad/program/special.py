@@ -7,6 +7,7 @@ import ast
 import builtins
 import decimal
 import fractions
+import functools
 import json
 import operator
 import types
@@ -29,7 +30,7 @@ METHODS: dict[Value, str] = {
     operator.index: "__index__",
 }  # fmt: skip
 # Functions that iterate over their first argument.
-ITERATING = (sum, tuple, list, set, frozenset, enumerate)
+ITERATING = (tuple, list, set, frozenset, enumerate)
 # Functions that compare the items of their only argument, or their arguments if there are several.
 COMPARING = (min, max, sorted)
 # Attributes by which programs tell arrays from numbers.
@@ -39,7 +40,8 @@ OF_ARRAYS = frozenset((
 # They read numbers from texts.
 OF_TEXTS = (np.fromstring, np.loadtxt, np.genfromtxt, ast.literal_eval, json.loads, compile)
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne",
-             "neg", "pos", "invert", "getitem")  # fmt: skip
+             "neg", "pos", "invert", "getitem", "and_", "or_", "xor", "lshift", "rshift",
+             *operations.IN_PLACE)  # fmt: skip
 
 
 def method_of_first(args: tuple[Value, ...], name: str) -> Value:
@@ -70,6 +72,17 @@ def iterating(f: Value) -> Function:
         return plainly(*args, **kwargs)
 
     return through
+
+
+PLAIN_SUM = call(sum)
+
+
+def total(items: Value, /, start: Value = 0) -> Value:
+    """Return `sum(items, start)`, by the rewritten operators of items of classes of the program."""
+    items = items if isinstance(items, Tracer) else [*operations.iterate(items)]
+    if isinstance(items, Tracer) or all(map(is_builtin, items)) or isinstance(start, str | bytes | bytearray):
+        return PLAIN_SUM(items, start)
+    return functools.reduce(operations.add, items, start)
 
 
 class Ordered:
@@ -216,6 +229,7 @@ def enter() -> None:
     targets: dict[Value, Value] = {f: by_method(f, name) for f, name in METHODS.items()}
     targets |= {f: iterating(f) for f in ITERATING} | {f: comparing(f) for f in COMPARING} | ATTRIBUTES
     targets |= {getattr(operator, name): getattr(operations, name) for name in OPERATORS}
+    targets |= {sum: total, operator.setitem: lambda holder, key, value, /: operations.setitem(value, holder, key)}
     targets |= {operator.truth: lambda value, /: bool(operations.truth(value))}
     targets |= {operator.not_: lambda value, /: not operations.truth(value)}
     targets |= {repr: represented, str: text_of, format: format_of, print: print_texts}
