@@ -11,6 +11,7 @@ from numpy_cases import X, other, rotating, square, symmetric
 from scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special, stats
 from scipy.sparse.linalg import expm_multiply
 from scipy.spatial import distance
+from scipy_source_cases import BY_SOURCE
 
 __all__ = ["CASES", "LONG", "X"]
 
@@ -24,6 +25,11 @@ LINALG = {
     "inv batch": lambda x: linalg.inv(batch(x)),
     "inv pos": lambda x: linalg.inv(symmetric(x), assume_a="pos"),
     "solve": lambda x: linalg.solve(square(x), x),
+    "eig_banded": lambda x: linalg.eig_banded(x, lower=True)[1],
+    "eig_banded values": lambda x: linalg.eig_banded(x, eigvals_only=True),
+    "qr_multiply": lambda x: linalg.qr_multiply(x.T, np.eye(3) + x[:, :3], mode="left")[0],
+    "rq": lambda x: linalg.rq(x.T)[0],
+    "rq economic": lambda x: linalg.rq(x, mode="economic")[1],
     "solve vector": lambda x: linalg.solve(square(x), x[:, 0]),
     "solve batch": lambda x: linalg.solve(batch(x), x[:, :2]),
     "solve sym": lambda x: linalg.solve(square(x), x, assume_a="sym"),
@@ -666,7 +672,9 @@ NAMESPACES = {
     "linalg": LINALG, "fft": FFT, "signal": SIGNAL, "interpolate": INTERPOLATE, "stats": STATS, "ndimage": NDIMAGE,
     "sparse": SPARSE, "integrate": INTEGRATE, "distance": DISTANCE, "special": SPECIAL,
 }  # fmt: skip
-CASES = {f"{space}.{name}": case for space, cases in NAMESPACES.items() for name, case in cases.items()}
+CASES = {
+    **{f"{space}.{name}": case for space, cases in NAMESPACES.items() for name, case in cases.items()}, **BY_SOURCE,
+}  # fmt: skip
 # Of so many operations that only their gradients are compared.
 LONG = {
     "integrate.quad_vec": lambda x: integrate.quad_vec(lambda t: np.cos(t * x[0]), 0.0, x[1, 1])[0],

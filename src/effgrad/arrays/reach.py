@@ -14,7 +14,7 @@ import numpy
 
 from effgrad.arrays.signatures import ask_again, raise_as_numpy
 from effgrad.arrays.value import Tracer, example, outline, plain, stack_nested, traced_inside
-from effgrad.errors import NoRule
+from effgrad.errors import EffgradError, NoRule
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def by_position(function: Function, rule: Function, args: Sequence[Value], kwarg
 
     Raises `NoRule` for arguments that the rule does not take, and `error` itself if it is not about the arguments.
     """
+    if isinstance(error, EffgradError):  # a refusal of what the rule was asked for
+        raise error
     known = inspect.signature(rule)
     try:
         known.bind(*args, **kwargs)

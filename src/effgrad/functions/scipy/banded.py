@@ -9,7 +9,7 @@ from effgrad.functions.scipy.tables import over_batches, reals
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import Primitive, general
-from effgrad.vocabulary import Cotangent, Value
+from effgrad.vocabulary import Cotangent, Function, Value
 
 # Banded systems. Element (i, j) of a matrix with u diagonals above the main one is stored in row u + i - j, column j.
 
@@ -100,9 +100,20 @@ def _cho_solve_banded(cb_and_lower: Value, b: Value) -> Value:
 
 
 def _eigvals_banded(a_band: object, lower: bool = False) -> Value:
-    n = shape_of(a_band)[1]
+    return np.linalg.eigvalsh(_dense(a_band, lower))
+
+
+def _eig_banded(a_band: object, lower: bool = False, eigvals_only: bool = False) -> Value:
+    if eigvals_only:
+        return _eigvals_banded(a_band, lower)
+    values, vectors = np.linalg.eigh(_dense(a_band, lower))
+    return values, with_phases(vectors, lambda band: scipy.linalg.eig_banded(band, lower)[1], a_band)
+
+
+def _dense(a_band: object, lower: bool) -> Value:
+    """The Hermitian matrix whose lower or upper diagonals are in `a_band`."""
     width = shape_of(a_band)[0] - 1
-    return np.linalg.eigvalsh(_band_product(_whole_band(a_band, lower), np.eye(n), width, width))
+    return _band_product(_whole_band(a_band, lower), np.eye(shape_of(a_band)[1]), width, width)
 
 
 def _eigh_tridiagonal(d: Value, e: Value, eigvals_only: bool = False) -> Value:
@@ -110,17 +121,23 @@ def _eigh_tridiagonal(d: Value, e: Value, eigvals_only: bool = False) -> Value:
     if eigvals_only:
         return np.linalg.eigvalsh(whole)
     values, vectors = np.linalg.eigh(whole)
-    return values, vectors * evaluated(_signs, vectors, d, e)
+    return values, with_phases(vectors, lambda d, e: scipy.linalg.eigh_tridiagonal(d, e)[1], d, e)
 
 
-def _signs(vectors: Value, d: Value, e: Value) -> Value:
-    """The signs that turn the columns into those of SciPy's LAPACK driver."""
-    return np.where(np.sum(vectors * scipy.linalg.eigh_tridiagonal(d, e)[1], axis=0) < 0, -1.0, 1.0)
+def with_phases(vectors: Value, driver: Function, *arguments: Value) -> Value:
+    """Return eigenvectors with the signs, or phases, that `driver`, which calls LAPACK as SciPy does, gives them."""
+
+    def phases(vectors: Value, *arguments: Value) -> Value:
+        along = np.sum(np.conj(vectors) * driver(*arguments), axis=-2)
+        return np.where(along == 0, 1.0, along / np.where(along == 0, 1.0, np.abs(along)))
+
+    return vectors * evaluated(phases, vectors, *arguments)[..., None, :]
 
 
 RULES = {
     "solve_banded": _solve_banded, "solveh_banded": over_batches(_solveh_banded, 2, -1),
     "cholesky_banded": over_batches(_cholesky_banded, 2), "cho_solve_banded": _cho_solve_banded,
-    "eigvals_banded": over_batches(_eigvals_banded, 2), "eigh_tridiagonal": over_batches(_eigh_tridiagonal, 1, 1),
+    "eigvals_banded": over_batches(_eigvals_banded, 2), "eig_banded": over_batches(_eig_banded, 2),
+    "eigh_tridiagonal": over_batches(_eigh_tridiagonal, 1, 1),
     "eigvalsh_tridiagonal": over_batches(lambda d, e: _eigh_tridiagonal(d, e, True), 1, 1),
 }  # fmt: skip

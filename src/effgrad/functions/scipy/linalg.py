@@ -10,6 +10,7 @@ from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, example, plain
 from effgrad.functions.scipy import banded, matrix_functions, schur, special_matrices
+from effgrad.functions.scipy.banded import with_phases
 from effgrad.functions.scipy.matrix_functions import sylvester, unitary_factor
 from effgrad.functions.scipy.tables import constant, over_batches, reals, require, rules_of
 from effgrad.primitives.complexes import conj
@@ -220,12 +221,9 @@ def _eigh(
     if factor is not None:
         vectors = triangular(conj(factor), vectors, lower=True, trans=1, unit=False)
 
-    def phases(vectors: Value, a: Value, *b: object) -> Value:
-        """The signs, or phases, that turn the columns into those of SciPy's LAPACK driver."""
-        along = np.sum(np.conj(vectors) * scipy.linalg.eigh(a, *b, lower=lower)[1], axis=-2)
-        return np.where(along == 0, 1.0, along / np.where(along == 0, 1.0, np.abs(along)))
-
-    vectors = vectors * evaluated(phases, vectors, *((a,) if b is None else (a, b)))[..., None, :]
+    vectors = with_phases(
+        vectors, lambda a, *b: scipy.linalg.eigh(a, *b, lower=lower)[1], *((a,) if b is None else (a, b))
+    )
     return values[..., first:last], vectors[..., first:last]
 
 
@@ -286,6 +284,28 @@ def _qr(a: Value, mode: str = "full", pivoting: bool = False) -> Value:
     return parts if order is None else (*parts, order)
 
 
+def _qr_multiply(a: Value, c: Value, mode: str = "right", pivoting: bool = False, conjugate: bool = False) -> Value:
+    q, *rest = _qr(a, "economic", pivoting)
+    q = conj(q) if conjugate else q
+    return np.matmul(c, q) if mode == "right" else np.matmul(q, c), *rest
+
+
+def _rq(a: Value, mode: str = "full") -> Value:
+    """The factors of the matrix with its rows in reverse order by QR: of A^H, they are those of A in reverse order."""
+    m, n = shape_of(a)[-2:]
+    require(mode != "full" or m >= n, "linalg.rq", 'mode="economic" or "r" of a matrix with more columns than rows')
+    q, r = np.linalg.qr(adjoint(a[..., ::-1, :]))
+    r, q = adjoint(r)[..., ::-1, ::-1], adjoint(q)[..., ::-1, :]
+
+    def phases(q: Value, a: Value) -> Value:
+        along = np.sum(np.conj(q) * scipy.linalg.rq(a, mode="economic")[1], axis=-1)
+        return along / np.abs(along)
+
+    turn = evaluated(phases, q, a)
+    r = r * np.conj(turn)[..., None, :]
+    return r if mode == "r" else (r, turn[..., None] * q)
+
+
 def _lstsq(a: Value, b: Value, cond: Value = None) -> Value:
     x, residuals, rank, s = np.linalg.lstsq(a, b, rcond=cond)
     return x, residuals[0] if ndim_of(b) == 1 and size_of(residuals) else residuals, rank, s
@@ -332,6 +352,7 @@ RULES: list[Reached] = rules_of(scipy.linalg, {
     "eigvalsh": lambda a, b=None, *, lower=True, subset_by_index=None: _eigh(
         a, b, lower=lower, eigvals_only=True, subset_by_index=subset_by_index),
     "eig": _eig, "eigvals": _eigvals, "svd": _svd, "svdvals": lambda a: np.linalg.svd(a, compute_uv=False), "qr": _qr,
+    "qr_multiply": over_batches(_qr_multiply, 2, -1), "rq": _rq,
     "lstsq": over_batches(_lstsq, 2, -1), "pinv": _pinv,
     "pinvh": lambda a, rtol=None, lower=True, return_rank=False: _pinv(
         hermitian_of_triangle(a, lower), rtol=rtol, return_rank=return_rank),

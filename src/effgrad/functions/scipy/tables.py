@@ -121,7 +121,8 @@ def over_batches(definition: Function, *ndims: int) -> Value:
 
 # Arguments that change how a result is computed and not the result.
 HARMLESS = frozenset((
-    "overwrite_a", "overwrite_b", "overwrite_ab", "overwrite_x", "overwrite_data", "check_finite", "workers", "lwork",
+    "overwrite_a", "overwrite_b", "overwrite_ab", "overwrite_a_band", "overwrite_c", "overwrite_x", "overwrite_data",
+    "check_finite", "workers", "lwork",
     "lapack_driver", "driver", "plan", "balanced", "assume_sorted", "cache_size", "homogeneous_rounding",
 ))  # fmt: skip
 
