@@ -270,7 +270,27 @@ def through(x, cls=interpolate.CubicSpline, **options):
 
 
 PLANE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.1]])
+MESH = np.array([0.0, 0.3, 0.5, 0.9]), np.array([0.0, 0.4, 1.0])
+SIDE = np.linspace(0, 1, 6)
+SURFACE = interpolate.SmoothBivariateSpline(np.repeat(SIDE, 6), np.tile(SIDE, 6), np.sin(np.arange(36.0)) ** 2, s=2)
+
+
+def surface(x):
+    """A surface through the elements of a matrix."""
+    return interpolate.RectBivariateSpline(*MESH, x.T, kx=3, ky=2)
+
+
 INTERPOLATE = {
+    "RectBivariateSpline": lambda x: surface(x)(x[0, [3, 2, 1]], MESH[1] / 2),
+    "RectBivariateSpline ev": lambda x: surface(x).ev(x[0], x[1] ** 2, dx=1),
+    "RectBivariateSpline grid": lambda x: interpolate.RectBivariateSpline(
+        MESH[0] + np.cumsum(x[0]), MESH[1], np.cos(np.arange(12.0)).reshape(4, 3), kx=2, ky=1).ev(x[1] + 0.5, x[2]),
+    "RectBivariateSpline integral": lambda x: surface(x).integral(0.1, x[0, 0], x[0, 1], 2.0),
+    "RectBivariateSpline partial": lambda x: surface(x).partial_derivative(1, 1)(x[0, :1], MESH[1]),
+    "BivariateSpline": lambda x: SURFACE(x, x**2, grid=False),
+    "BivariateSpline outside": lambda x: SURFACE.ev(2 * x, x - 0.5, dy=1),
+    "bisplev": lambda x: interpolate.bisplev(
+        x[0, 0], MESH[1], [*SURFACE.tck[:2], SURFACE.tck[2] * x[1, 0], *SURFACE.degrees]),
     "LinearNDInterpolator": lambda x: interpolate.LinearNDInterpolator(PLANE, x[0])(x[1:, :2]),
     "CloughTocher2DInterpolator": lambda x: interpolate.CloughTocher2DInterpolator(PLANE, x[0], tol=1e-13)(x[1:, :2]),
     "NearestNDInterpolator": lambda x: interpolate.NearestNDInterpolator(PLANE, x[0])(x[1:, :2] + 0.05),

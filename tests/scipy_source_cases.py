@@ -83,6 +83,8 @@ SIGNAL = {
     "qspline1d": lambda x: signal.qspline1d(x[1]),
     "qspline1d_eval": lambda x: signal.qspline1d_eval(signal.qspline1d(x[1]), np.array([0.3, 2.2])),
     "savgol_coeffs": lambda x: signal.savgol_coeffs(5, 2, deriv=1, delta=x[0, 0]) * np.arange(5),
+    "residue": lambda x: parts(signal.residue(x[0, :2], np.stack([1.0, 3 + x[0, 2], 1 + x[0, 3]]))[0]),
+    "residuez": lambda x: parts(signal.residuez(x[0, :2], np.stack([1.0, 3 + x[0, 2], 1 + x[0, 3]]))[0]),
     "sawtooth": lambda x: signal.sawtooth(3 * x[1:], x[0, 0]),
     "sos2zpk": lambda x: parts(signal.sos2zpk(np.concatenate(
         [x[0, :3], np.stack([1.0, x[1, 0], x[1, 1] / 2])]).reshape(1, 6))[1]),

@@ -27,7 +27,7 @@ from scipy.interpolate._interpolate import _PPolyBase
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, example, plain, plain_tree
-from effgrad.functions.scipy import grids, scattered, splines
+from effgrad.functions.scipy import grids, scattered, splines, surfaces
 from effgrad.functions.scipy.interpolants import (
     array_of,
     evaluator_of,
@@ -333,4 +333,5 @@ RULES: list[Reached] = [
     (scipy.interpolate, "make_lsq_spline", _make_lsq_spline),
     *grids.RULES,
     *scattered.RULES,
+    *surfaces.RULES,
 ]

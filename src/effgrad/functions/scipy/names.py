@@ -13,8 +13,8 @@ WRITTEN_IN_NUMPY = {
         gausspulse group_delay hilbert2 iircomb iirdesign iirfilter iirnotch iirpeak impulse invres invresz
         istft kaiser_atten kaiser_beta lfiltic lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp lp2hp_zpk lp2lp
         lp2lp_zpk lsim lti medfilt minimum_phase normalize order_filter periodogram place_poles qspline1d
-        qspline1d_eval savgol_coeffs sawtooth ShortTimeFFT sos2tf sos2zpk sosfiltfilt sosfreqz spectrogram
-        square ss2tf ss2zpk StateSpace step stft sweep_poly tf2sos tf2ss tf2zpk TransferFunction vectorstrength
+        qspline1d_eval residue residuez savgol_coeffs sawtooth ShortTimeFFT sos2tf sos2zpk sosfiltfilt sosfreqz
+        spectrogram square ss2tf ss2zpk StateSpace step stft sweep_poly tf2sos tf2ss tf2zpk TransferFunction vectorstrength
         welch wiener ZerosPolesGain ZoomFFT zpk2sos zpk2tf""",
     "ndimage": """black_tophat center_of_mass convolve1d extrema grey_closing grey_opening labeled_comprehension
         maximum mean median minimum morphological_gradient standard_deviation sum sum_labels variance
@@ -34,7 +34,8 @@ WRITTEN_IN_NUMPY = {
         BarycentricInterpolator BPoly BSpline CloughTocher2DInterpolator CubicHermiteSpline CubicSpline
         FloaterHormannInterpolator griddata interp1d interpn InterpolatedUnivariateSpline krogh_interpolate
         KroghInterpolator lagrange LinearNDInterpolator LSQUnivariateSpline NearestNDInterpolator pade
-        pchip_interpolate PchipInterpolator PPoly Rbf RBFInterpolator RegularGridInterpolator splantider splder
+        pchip_interpolate PchipInterpolator PPoly Rbf RBFInterpolator RectBivariateSpline BivariateSpline
+        RegularGridInterpolator splantider splder
         UnivariateSpline""",
     "optimize": "approx_fprime fmin_cobyla fmin_slsqp rosen rosen_der rosen_hess rosen_hess_prod",
     "sparse": "permute_dims swapaxes",
@@ -98,9 +99,9 @@ NO_RULE = {
             "monte_carlo_test power goodness_of_fit",
     },
     "interpolate": {
-        "a fit of a surface in compiled code (FITPACK), whose knots move with the data; use RegularGridInterpolator":
-            """SmoothBivariateSpline RectBivariateSpline bisplrep bisplev RectSphereBivariateSpline LSQBivariateSpline
-            BivariateSpline""",
+        "a fit of a surface in compiled code (FITPACK), whose knots move with the data; use RectBivariateSpline":
+            """SmoothBivariateSpline bisplrep RectSphereBivariateSpline LSQBivariateSpline SmoothSphereBivariateSpline
+            LSQSphereBivariateSpline""",
         "in compiled code": "NdBSpline NdPPoly",
     },
     "integrate": {

@@ -11,6 +11,7 @@ import scipy.signal
 
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
+from effgrad.arrays.value import evaluated
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
 from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, traced_inside
@@ -202,6 +203,13 @@ def _deconvolve(signal: Value, divisor: Value) -> Value:
     return quotient, signal - _convolve(divisor, quotient, "full", "direct")
 
 
+def _unique_roots(p: Value, tol: float = 1e-3, rtype: str = "min") -> tuple[Value, Value]:
+    p = np.asarray(p)
+    apart = evaluated(lambda p: len(scipy.signal.unique_roots(p, tol, rtype)[0]) == len(p), p)
+    require(bool(apart), "signal.unique_roots", "roots that are apart; where they meet, they are not smooth")
+    return p, np.ones(shape_of(p), int)
+
+
 # Linear functions of a signal.
 
 
@@ -246,7 +254,7 @@ RULES: list[Reached] = [
         "convolve": _convolve, "correlate": _correlate, "fftconvolve": _fftconvolve, "oaconvolve": _fftconvolve,
         "convolve2d": _convolve2d, "correlate2d": _correlate2d, "lfilter": _lfilter, "lfilter_zi": _lfilter_zi,
         "sosfilt": _sosfilt, "sosfilt_zi": _sosfilt_zi, "deconvolve": _deconvolve, "hilbert": _hilbert,
-        "upfirdn": _upfirdn,
+        "upfirdn": _upfirdn, "unique_roots": _unique_roots,
         **{name: _by_matrix(name) for name in ("resample", "resample_poly", "decimate", "savgol_filter", "czt")},
     }),
     *SIGNAL_RULES,
