@@ -275,6 +275,12 @@ SIDE = np.linspace(0, 1, 6)
 SURFACE = interpolate.SmoothBivariateSpline(np.repeat(SIDE, 6), np.tile(SIDE, 6), np.sin(np.arange(36.0)) ** 2, s=2)
 
 
+def written_by(call, out):
+    """The array that a call writes to."""
+    call(out)
+    return out
+
+
 def surface(x):
     """A surface through the elements of a matrix."""
     return interpolate.RectBivariateSpline(*MESH, x.T, kx=3, ky=2)
@@ -542,6 +548,17 @@ def spline_at(x, order):
 
 
 NDIMAGE = {
+    "generic_filter": lambda x: ndimage.generic_filter(x, lambda window: np.sum(window**2) / window[0], 2),
+    "generic_filter closure": lambda x: ndimage.generic_filter(
+        X, lambda window, a, b=0.0: a * np.max(window) + x[1, 1] * b, footprint=[[0, 1, 0], [1, 1, 1], [0, 1, 0]],
+        mode="constant", cval=0.5, extra_arguments=(x[0, 0],), extra_keywords={"b": x[0, 1]}),
+    "geometric_transform": lambda x: ndimage.geometric_transform(
+        x, lambda place: (place[0] * x[0, 0] + 0.4, place[1] - 0.3), order=2),
+    "generic_laplace": lambda x: ndimage.generic_laplace(
+        x, lambda x, axis, output, mode, cval: ndimage.correlate1d(x, [1, -2, 1], axis, output, mode, cval, 0)),
+    "generic_gradient_magnitude": lambda x: ndimage.generic_gradient_magnitude(x, ndimage.sobel),
+    "sobel written": lambda x: written_by(lambda out: ndimage.sobel(x, output=out[:, ::2]), np.ones((3, 8))),
+    "gaussian_filter in place": lambda x: written_by(lambda out: ndimage.gaussian_filter(out, 0.7, output=out), 2 * x),
     "fourier_gaussian": lambda x: np.abs(ndimage.fourier_gaussian(np.fft.fft2(x), 0.7)),
     "fourier_uniform": lambda x: np.abs(ndimage.fourier_uniform(np.fft.rfft(x), 1.5, n=4)),
     "fourier_ellipsoid": lambda x: np.real(ndimage.fourier_ellipsoid(np.fft.fft2(x), 1.5)),

@@ -161,8 +161,7 @@ def _single(g: Cotangent, a: Value, b: Value) -> Value:
 
 def _rows(x: Value) -> Value:
     """Return the rows of all matrices of a batch as the rows of one matrix."""
-    *rows, columns = shape_of(x)
-    return np.reshape(x, (math.prod(rows), columns))
+    return np.reshape(x, (math.prod(shape_of(x)[:-1]), shape_of(x)[-1]))
 
 
 def _matmul_left(g: Cotangent, a: Value, b: Value) -> Value:

@@ -14,19 +14,19 @@ from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, getitem, plain
 from effgrad.functions.scipy.ranks import RULES as OF_RANKS
-from effgrad.functions.scipy.ranks import continued, each
+from effgrad.functions.scipy.ranks import calling_back, continued, each, with_output
 from effgrad.functions.scipy.signal import convolve, crop_to_mode
 from effgrad.functions.scipy.tables import by_matrix, constant, reals, require, rules_of, traced_inside
+from effgrad.primitives.given import as_computed
 from effgrad.primitives.reduction import mark_underflow, root
-from effgrad.vocabulary import Axes, Axis, Function, Option, Reached, Value
+from effgrad.vocabulary import Axes, Axis, Function, Option, Params, Reached, Value
 
 
 def _correlate(
-    input: Value, weights: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    input: Value, weights: Value, mode: Option = "reflect", cval: Option = 0.0,
     origin: Option = 0, *,
     axes: Axis = None,
 ) -> Value:  # fmt: skip
-    require(output is None, "ndimage.correlate", "output=None")
     x, weights = np.asarray(input), np.asarray(weights)
     reals("ndimage.correlate", weights)
     if 0 in shape_of(x):
@@ -46,24 +46,24 @@ def _correlate(
 
 
 def _convolve(
-    input: Value, weights: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    input: Value, weights: Value, mode: Option = "reflect", cval: Option = 0.0,
     origin: Option = 0, *,
     axes: Axis = None,
 ) -> Value:  # fmt: skip
     sizes = shape_of(np.asarray(weights))
     turned = [-shift - (n % 2 == 0) for shift, n in zip(each(origin, len(sizes)), sizes, strict=True)]
-    return _correlate(input, np.flip(np.asarray(weights)), output, mode, cval, turned, axes=axes)
+    return _correlate(input, np.flip(np.asarray(weights)), mode, cval, turned, axes=axes)
 
 
 def _correlate1d(
-    input: Value, weights: Value, axis: int = -1, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    input: Value, weights: Value, axis: int = -1, mode: Option = "reflect", cval: Option = 0.0,
     origin: int = 0,
 ) -> Value:  # fmt: skip
-    return _correlate(input, weights, output, mode, cval, origin, axes=axis)
+    return _correlate(input, weights, mode, cval, origin, axes=axis)
 
 
 def _gaussian_filter1d(
-    input: Value, sigma: Value, axis: int = -1, order: int = 0, output: Option = None, mode: Option = "reflect",
+    input: Value, sigma: Value, axis: int = -1, order: int = 0, mode: Option = "reflect",
     cval: Option = 0.0,
     truncate: float = 4.0, *, radius: Value = None,
 ) -> Value:  # fmt: skip
@@ -77,7 +77,7 @@ def _gaussian_filter1d(
         one = np.zeros(2 * size + 1)
         one[size] = 1.0
         weights = np.flip(scipy.ndimage.gaussian_filter1d(one, sigma, order=order, mode="constant", radius=size))
-    return _correlate1d(input, weights, axis, output, mode, cval)
+    return _correlate1d(input, weights, axis, mode, cval)
 
 
 def _along_axes(one: Value) -> Function:
@@ -101,10 +101,10 @@ _gaussian = _along_axes(_gaussian_filter1d)
 
 
 def _gaussian_filter(
-    input: Value, sigma: Value, order: Option = 0, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    input: Value, sigma: Value, order: Option = 0, mode: Option = "reflect", cval: Option = 0.0,
     truncate: float = 4.0, *, radius: object = None, axes: Axis = None,
 ) -> Value:  # fmt: skip
-    options = dict(order=order, output=output, mode=mode, cval=cval, truncate=truncate, radius=radius, axes=axes)
+    options = dict(order=order, mode=mode, cval=cval, truncate=truncate, radius=radius, axes=axes)
     return _gaussian(input, sigma, **options)
 
 
@@ -112,48 +112,43 @@ def _uniform_filter1d(
     input: Value,
     size: int,
     axis: int = -1,
-    output: Option = None,
     mode: Option = "reflect",
     cval: Option = 0.0,
     origin: int = 0,
 ) -> Value:
-    return _correlate1d(input, np.full(size, 1.0 / size), axis, output, mode, cval, origin)
+    return _correlate1d(input, np.full(size, 1.0 / size), axis, mode, cval, origin)
 
 
 _uniform = _along_axes(_uniform_filter1d)
 
 
 def _uniform_filter(
-    input: Value, size: Value = 3, output: Option = None, mode: Option = "reflect", cval: Option = 0.0,
+    input: Value, size: Value = 3, mode: Option = "reflect", cval: Option = 0.0,
     origin: Option = 0, *,
     axes: Axis = None,
 ) -> Value:  # fmt: skip
-    return _uniform(input, size, output=output, mode=mode, cval=cval, origin=origin, axes=axes)
+    return _uniform(input, size, mode=mode, cval=cval, origin=origin, axes=axes)
 
 
 def _edges(across: list[float]) -> Function:
     """Return a filter that takes a difference along one axis, and applies the weights `across` along all other axes."""
 
-    def rule(
-        input: Value, axis: int = -1, output: Option = None, mode: Option = "reflect", cval: Option = 0.0
-    ) -> Value:
+    def rule(input: Value, axis: int = -1, mode: Option = "reflect", cval: Option = 0.0) -> Value:
         ndim = ndim_of(input)
         modes = each(mode, ndim)
-        result = _correlate1d(input, [-1, 0, 1], axis, output, modes[axis], cval)
+        result = _correlate1d(input, [-1, 0, 1], axis, modes[axis], cval)
         for other in range(ndim):
             if other != axis % ndim:
-                result = _correlate1d(result, across, other, output, modes[other], cval)
+                result = _correlate1d(result, across, other, modes[other], cval)
         return result
 
     return rule
 
 
-def _laplace(
-    input: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, *, axes: Axis = None
-) -> Value:
+def _laplace(input: Value, mode: Option = "reflect", cval: Option = 0.0, *, axes: Axis = None) -> Value:
     ndim = ndim_of(input)
     chosen = range(ndim) if axes is None else np.atleast_1d(axes)
-    parts = [_correlate1d(input, [1, -2, 1], int(axis), output, way, cval)
+    parts = [_correlate1d(input, [1, -2, 1], int(axis), way, cval)
              for axis, way in zip(chosen, each(mode, len(chosen)), strict=True)]  # fmt: skip
     return sum(parts[1:], parts[0])
 
@@ -162,19 +157,19 @@ def _gaussian_derivatives(
     input: Value, sigma: Value, order: int, mode: Option, cval: Option, **options: Option
 ) -> list[Value]:
     ndim = ndim_of(input)
-    return [_gaussian_filter(input, sigma, [order * (i == axis) for i in range(ndim)], None, mode, cval, **options)
+    return [_gaussian_filter(input, sigma, [order * (i == axis) for i in range(ndim)], mode, cval, **options)
             for axis in range(ndim)]  # fmt: skip
 
 
 def _gaussian_laplace(
-    input: Value, sigma: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, **options: Option
+    input: Value, sigma: Value, mode: Option = "reflect", cval: Option = 0.0, **options: Option
 ) -> Value:
     parts = _gaussian_derivatives(input, sigma, 2, mode, cval, **options)
     return sum(parts[1:], parts[0])
 
 
 def _gaussian_gradient_magnitude(
-    input: Value, sigma: Value, output: Option = None, mode: Option = "reflect", cval: Option = 0.0, **options: Option
+    input: Value, sigma: Value, mode: Option = "reflect", cval: Option = 0.0, **options: Option
 ) -> Value:
     parts = _gaussian_derivatives(input, sigma, 1, mode, cval, **options)
     if not parts:  # SciPy returns an image without axes
@@ -210,16 +205,13 @@ def _nearest_background(image: Value, lengths: Value) -> Value:
 # Interpolation.
 
 
-def _spline_filter1d(
-    input: Value, order: int = 3, axis: int = -1, output: Option = np.float64, mode: str = "mirror"
-) -> Value:
-    require(output is np.float64, "ndimage.spline_filter1d", "output=numpy.float64")
+def _spline_filter1d(input: Value, order: int = 3, axis: int = -1, mode: str = "mirror") -> Value:
     return by_matrix(lambda rows: scipy.ndimage.spline_filter1d(rows, order, 0, mode=mode), np.asarray(input), axis)
 
 
-def _spline_filter(input: Value, order: int = 3, output: Option = np.float64, mode: str = "mirror") -> Value:
+def _spline_filter(input: Value, order: int = 3, mode: str = "mirror") -> Value:
     for axis in range(ndim_of(input) if order > 1 else 0):
-        input = _spline_filter1d(input, order, axis, output, mode)
+        input = _spline_filter1d(input, order, axis, mode)
     return input
 
 
@@ -282,17 +274,16 @@ def _cell(n: int) -> Function:
 
 
 def _map_coordinates(
-    input: Value, coordinates: object, output: Option = None, order: int = 3, mode: str = "constant",
+    input: Value, coordinates: object, order: int = 3, mode: str = "constant",
     cval: Option = 0.0, prefilter: bool = True,
 ) -> Value:  # fmt: skip
-    require(output is None, "ndimage.map_coordinates", "output=None")
     coordinates = np.asarray(coordinates)
     points = [coordinates[i] for i in range(shape_of(coordinates)[0])]
     return _sampled(np.asarray(input), points, order, mode, cval, prefilter)
 
 
 def _affine_transform(
-    input: Value, matrix: Value, offset: object = 0.0, output_shape: Value = None, output: Option = None,
+    input: Value, matrix: Value, offset: object = 0.0, output_shape: Value = None,
     order: int = 3, mode: str = "constant", cval: Option = 0.0, prefilter: bool = True,
 ) -> Value:  # fmt: skip
     input, matrix = np.asarray(input), np.asarray(matrix)
@@ -304,20 +295,20 @@ def _affine_transform(
     grid = np.indices(shape_of(input) if output_shape is None else output_shape).astype(float)
     moved = np.tensordot(matrix, grid, axes=(1, 0))
     offset = np.reshape(np.broadcast_to(np.asarray(offset), (ndim,)), (ndim,) + (1,) * ndim)
-    return _map_coordinates(input, moved + offset, output, order, mode, cval, prefilter)
+    return _map_coordinates(input, moved + offset, order, mode, cval, prefilter)
 
 
 def _shift(
-    input: Value, shift: Value, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
+    input: Value, shift: Value, order: int = 3, mode: str = "constant", cval: Option = 0.0,
     prefilter: bool = True,
 ) -> Value:  # fmt: skip
     ndim = ndim_of(input)
     offset = -np.broadcast_to(np.asarray(shift), (ndim,))
-    return _affine_transform(input, np.eye(ndim), offset, None, output, order, mode, cval, prefilter)
+    return _affine_transform(input, np.eye(ndim), offset, None, order, mode, cval, prefilter)
 
 
 def _zoom(
-    input: Value, zoom: object, output: Option = None, order: int = 3, mode: str = "constant", cval: Option = 0.0,
+    input: Value, zoom: object, order: int = 3, mode: str = "constant", cval: Option = 0.0,
     prefilter: bool = True, *, grid_mode: bool = False,
 ) -> Value:  # fmt: skip
     require(not traced_inside(zoom) and not grid_mode, "ndimage.zoom", "the image, with grid_mode=False")
@@ -326,11 +317,11 @@ def _zoom(
     steps = [(n - 1) / (m - 1) if m > 1 else 1.0 for n, m in zip(sizes, new, strict=True)]
     lines = [np.minimum(np.arange(m) * step, n - 1.0) for m, n, step in zip(new, sizes, steps, strict=True)]
     grid = np.stack(np.meshgrid(*lines, indexing="ij"))
-    return _map_coordinates(input, grid, output, order, mode, cval, prefilter)
+    return _map_coordinates(input, grid, order, mode, cval, prefilter)
 
 
 def _rotate(
-    input: Value, angle: Value, axes: Axes = (1, 0), reshape: bool = True, output: Option = None, order: int = 3,
+    input: Value, angle: Value, axes: Axes = (1, 0), reshape: bool = True, order: int = 3,
     mode: str = "constant", cval: Option = 0.0, prefilter: bool = True,
 ) -> Value:  # fmt: skip
     ndim = ndim_of(input)
@@ -345,10 +336,23 @@ def _rotate(
     offset = (np.array(size) - 1) / 2 - np.matmul(matrix, (np.array(new) - 1) / 2)
     planes = np.reshape(image, (-1, *size))
     turned = [
-        _affine_transform(planes[i], matrix, offset, new, output, order, mode, cval, prefilter)
+        _affine_transform(planes[i], matrix, offset, new, order, mode, cval, prefilter)
         for i in range(shape_of(planes)[0])
     ]
     return np.moveaxis(np.reshape(np.stack(turned), (*shape_of(image)[:-2], *new)), (-2, -1), (first, second))
+
+
+def _geometric_transform(
+    input: Value, mapping: Function, output_shape: Value = None, order: int = 3, mode: str = "constant",
+    cval: Option = 0.0, prefilter: bool = True, extra_arguments: tuple[Value, ...] = (),
+    extra_keywords: Params | None = None,
+) -> Value:  # fmt: skip
+    shape = shape_of(input) if output_shape is None else tuple(output_shape)
+    points = [np.stack(mapping(place, *extra_arguments, **(extra_keywords or {}))) for place in np.ndindex(shape)]
+    coordinates = np.reshape(np.stack(points, axis=1), (ndim_of(input), *shape))
+    return as_computed(scipy.ndimage.map_coordinates, _map_coordinates)(
+        input, coordinates, order=order, mode=mode, cval=cval, prefilter=prefilter
+    )
 
 
 def _fourier(name: str) -> Function:
@@ -364,7 +368,7 @@ def _fourier(name: str) -> Function:
     return rule
 
 
-RULES: list[Reached] = rules_of(scipy.ndimage, {
+RULES: list[Reached] = [with_output(*row) for row in rules_of(scipy.ndimage, {
     "correlate": _correlate, "convolve": _convolve, "correlate1d": _correlate1d,
     "gaussian_filter": _gaussian_filter, "gaussian_filter1d": _gaussian_filter1d,
     "uniform_filter": _uniform_filter, "uniform_filter1d": _uniform_filter1d, "sobel": _edges([1, 2, 1]),
@@ -377,4 +381,4 @@ RULES: list[Reached] = rules_of(scipy.ndimage, {
     **{name: constant(getattr(scipy.ndimage, name)) for name in (
         "label", "maximum_position", "minimum_position")},
     "distance_transform_edt": _distance_transform_edt,
-}) + OF_RANKS  # fmt: skip
+})] + [calling_back("geometric_transform", _geometric_transform)] + OF_RANKS  # fmt: skip

@@ -4,15 +4,21 @@ The elements of the window around each element are gathered along a last axis. A
 one of the sorted elements along that axis.
 """
 
+import functools
+import inspect
+import math
 from typing import Any
 
 import scipy.ndimage
 import scipy.signal
 
-from effgrad.arrays.layout import ndim_of, shape_of
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.functions.scipy.tables import require, rules_of
-from effgrad.vocabulary import Axis, Function, Option, Reached, Value
+from effgrad.arrays.value import Tracer
+from effgrad.arrays.written import handle
+from effgrad.functions.scipy.tables import Calling, by_name, reals, require, rules_of
+from effgrad.primitives.given import as_computed
+from effgrad.vocabulary import Axis, Function, Option, Params, Reached, Value
 
 # NumPy's names of the modes in which SciPy pads an image.
 BEYOND: dict[str, Value] = {
@@ -32,12 +38,11 @@ def continued(x: Value, around: Value, mode: str, cval: Option) -> Value:
 
 
 def _windows(
-    input: Value, size: Value = None, footprint: object = None, output: Option = None, mode: Option = "reflect",
-    cval: Option = 0.0,
+    input: Value, size: Value = None, footprint: object = None, mode: Option = "reflect", cval: Option = 0.0,
     origin: Option = 0, *, axes: Axis = None,
 ) -> Value:  # fmt: skip
     """Return the elements under the footprint around each element, along a last axis."""
-    require(output is None and axes is None, "ndimage", "filters over all axes, with output=None")
+    require(axes is None, "ndimage", "filters over all axes")
     x = np.asarray(input)
     ndim = ndim_of(x)
     footprint = np.ones(each(size, ndim), bool) if footprint is None else np.asarray(footprint, bool)
@@ -50,6 +55,45 @@ def _windows(
     return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., footprint]
 
 
+def with_output(owner: Any, name: str, rule: Function, runs: bool = True) -> Reached:
+    """Return the rule of a filter that takes `output`: an array that it writes to and returns, or the result's type.
+
+    A filter along several axes keeps what it has between them in that type, so the values are those of a run of it;
+    without `runs` they are the rule's.
+    """
+    original: Any = getattr(owner, name)
+    signature = inspect.signature(original)
+
+    def filtered(*args: Value, **options: Option) -> Value:
+        call = signature.bind(*args, **options)
+        output = call.arguments.pop("output", None)
+        if output is None:
+            return rule(*call.args, **call.kwargs)
+        given = isinstance(output, Tracer | np.ndarray)
+        kind = dtype_of(output) if given else np.dtype(output)
+
+        def converted(*args: Value, **options: Option) -> Value:
+            return np.astype(rule(*args, **options), kind)
+
+        by_original = as_computed(functools.partial(original, output=kind), converted) if runs else converted
+        result = by_original(*call.args, **call.kwargs)
+        if not given:
+            return result
+        if shape_of(output) != shape_of(result):
+            raise RuntimeError("output shape not correct")
+        np.copyto(handle(output) if type(output) is np.ndarray else output, result)
+        return output
+
+    return owner, name, functools.wraps(rule)(filtered) if "output" in signature.parameters else rule
+
+
+def calling_back(name: str, definition: Function) -> Reached:
+    """Return the rule of a filter that calls a function of the user, which may be a closure over traced values."""
+    original = getattr(scipy.ndimage, name)
+    rule = by_name(original, definition, f"scipy.ndimage.{name}")
+    return scipy.ndimage, name, Calling(with_output(scipy.ndimage, name, rule, runs=False)[-1])
+
+
 def _maximum(input: Value, *args: Value, **options: Option) -> Value:
     return np.max(_windows(input, *args, **options), axis=-1)
 
@@ -60,19 +104,18 @@ def _minimum(input: Value, *args: Value, **options: Option) -> Value:
 
 def _along_one(function: Function) -> Function:
     def rule(
-        input: Value, size: int, axis: int = -1, output: Option = None, mode: str = "reflect", cval: Option = 0.0,
-        origin: int = 0,
-    ) -> Value:  # fmt: skip
+        input: Value, size: int, axis: int = -1, mode: str = "reflect", cval: Option = 0.0, origin: int = 0
+    ) -> Value:
         ndim = ndim_of(input)
         sizes, origins = [1] * ndim, [0] * ndim
         sizes[axis], origins[axis] = size, origin
-        return function(input, sizes, None, output, mode, cval, origins)
+        return function(input, sizes, None, mode, cval, origins)
 
     return rule
 
 
-def _ranked(windows: Value, rank: int) -> Value:
-    return np.sort(windows, axis=-1)[..., rank]
+def _ranked(found: Value, rank: int) -> Value:
+    return np.sort(found, axis=-1)[..., rank]
 
 
 def _rank_filter(input: Value, rank: int, *args: Value, **options: Option) -> Value:
@@ -80,22 +123,22 @@ def _rank_filter(input: Value, rank: int, *args: Value, **options: Option) -> Va
 
 
 def _percentile_filter(input: Value, percentile: float, *args: Value, **options: Option) -> Value:
-    windows = _windows(input, *args, **options)
-    count = shape_of(windows)[-1]
+    found = _windows(input, *args, **options)
+    count = shape_of(found)[-1]
     percentile = percentile + 100 if percentile < 0 else percentile
-    return _ranked(windows, count - 1 if percentile == 100 else int(count * percentile / 100))
+    return _ranked(found, count - 1 if percentile == 100 else int(count * percentile / 100))
 
 
 def _median_filter(input: Value, *args: Value, **options: Option) -> Value:
-    windows = _windows(input, *args, **options)
-    return _ranked(windows, shape_of(windows)[-1] // 2)
+    found = _windows(input, *args, **options)
+    return _ranked(found, shape_of(found)[-1] // 2)
 
 
 def _grey(dilates: bool) -> Function:
     """Return a grey dilation or erosion: a window's greatest sum with the structure, or least difference from it."""
 
     def rule(
-        input: Value, size: Value = None, footprint: Value = None, structure: object = None, output: Option = None,
+        input: Value, size: Value = None, footprint: Value = None, structure: object = None,
         mode: Option = "reflect", cval: Option = 0.0, origin: Option = 0, *, axes: Axis = None,
     ) -> Value:  # fmt: skip
         ndim = ndim_of(input)
@@ -108,8 +151,8 @@ def _grey(dilates: bool) -> Function:
             heights = heights if structure is None else np.flip(heights)
             origin = [-shift - (n % 2 == 0) for shift, n in zip(each(origin, ndim), footprint.shape, strict=True)]
         heights = heights if structure is None else heights[footprint]
-        windows = _windows(input, None, footprint, output, mode, cval, origin, axes=axes)
-        return np.max(windows + heights, axis=-1) if dilates else np.min(windows - heights, axis=-1)
+        found = _windows(input, None, footprint, mode, cval, origin, axes=axes)
+        return np.max(found + heights, axis=-1) if dilates else np.min(found - heights, axis=-1)
 
     return rule
 
@@ -121,14 +164,27 @@ def _laplace(input: Value, *args: Value, **options: Option) -> Value:
     return _dilation(input, *args, **options) + _erosion(input, *args, **options) - 2 * input
 
 
+def _generic_filter(
+    input: Value, function: Function, size: Value = None, footprint: Value = None, mode: Option = "reflect",
+    cval: Option = 0.0, origin: Option = 0, extra_arguments: tuple[Value, ...] = (),
+    extra_keywords: Params | None = None, *, axes: Axis = None,
+) -> Value:  # fmt: skip
+    gathered = _windows(input, size, footprint, mode, cval, origin, axes=axes)
+    *shape, count = shape_of(gathered)
+    rows = np.reshape(gathered, (math.prod(shape), count))
+    results = [function(rows[i], *extra_arguments, **(extra_keywords or {})) for i in range(math.prod(shape))]
+    reals("ndimage.generic_filter", *results)
+    return np.astype(np.reshape(np.stack(results), shape), dtype_of(input))
+
+
 def _medfilt2d(input: Value, kernel_size: object = 3) -> Value:
     return _median_filter(input, kernel_size, mode="constant")
 
 
-RULES: list[Reached] = rules_of(scipy.ndimage, {
+RULES: list[Reached] = [with_output(*row) for row in rules_of(scipy.ndimage, {
     "maximum_filter": _maximum, "minimum_filter": _minimum, "maximum_filter1d": _along_one(_maximum),
     "minimum_filter1d": _along_one(_minimum), "rank_filter": _rank_filter, "median_filter": _median_filter,
     "percentile_filter": _percentile_filter, "grey_dilation": _dilation, "grey_erosion": _erosion,
     "morphological_laplace": _laplace,
-})  # fmt: skip
+})] + [calling_back("generic_filter", _generic_filter)]  # fmt: skip
 SIGNAL_RULES: list[Reached] = rules_of(scipy.signal, {"medfilt2d": _medfilt2d})

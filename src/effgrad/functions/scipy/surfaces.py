@@ -1,8 +1,10 @@
 """Rules for `scipy.interpolate`: splines of two arguments (FITPACK), in the point, and through values on a grid.
 
 A surface is a spline along x whose coefficients are splines along y. Through values on a grid it is two
-interpolations, one along each axis, so that values and grid have derivatives; a smoothing surface, and one through
-scattered points, has knots that FITPACK chooses by the values. Dierckx, Curve and surface fitting with splines (1993), chapters 2 and 10.
+interpolations, one along each axis, so that values and grid have derivatives. A smoothing surface, and one through
+scattered points, has knots that FITPACK chooses by the values.
+
+Dierckx, Curve and surface fitting with splines (1993), chapters 2 and 10.
 """
 
 import scipy.interpolate
@@ -111,9 +113,9 @@ _plain_init = RectBivariateSpline.__init__
 
 
 def _bisplev(x: Value, y: Value, tck: Value, dx: int = 0, dy: int = 0) -> Value:
-    *arrays, kx, ky = tck
+    tx, ty, c, kx, ky = tck
     x, y = np.atleast_1d(x), np.atleast_1d(y)
-    table = _values(*arrays, x, y, (kx, ky), (dx, dy), True)
+    table = _values(tx, ty, c, x, y, (kx, ky), (dx, dy), True)
     if shape_of(x)[0] > 1:
         return table
     return table[0] if shape_of(y)[0] > 1 else table[0, 0]
