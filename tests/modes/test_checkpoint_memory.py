@@ -1,5 +1,6 @@
 """Checkpoints that read and write arrays of the program around them."""
 
+import gc
 import linecache
 
 import numpy as np
@@ -92,3 +93,38 @@ def test_memory_is_as_it_was(f, mode):
     near, far = ([(f(X + e, at_once) - f(X - e, at_once)) / (2 * h) for e in h * np.eye(3)] for h in (1e-4, 2e-4))
     differences = (4 * np.array(near) - far) / 3
     np.testing.assert_allclose(grad(lambda x: f(x, checkpoint), mode=mode)(X), differences, rtol=1e-9)
+
+
+def test_arrays_that_are_collected_while_a_part_runs_again():
+    """A collection at the start of the rerun changed the table that was read, or freed the memory that was written."""
+
+    def part(x):
+        a = np.zeros(3)
+        a[0], a[1] = x[0], x[0] * x[1]
+        return np.sum(a * a)
+
+    def program(later):
+        def f(x):
+            gc.disable()
+            for _ in range(40):
+                a = np.zeros(2)
+                a[0] = x[0]
+                cycle = [a]
+                cycle.append(cycle)
+            del a, cycle
+            y = checkpoint(part, x) * x[2]
+            gc.set_threshold(gc.get_count()[0] + later)
+            gc.enable()
+            return y
+
+        return f
+
+    x, before = np.array([0.3, 0.7, 1.1]), gc.get_threshold()
+    square = x[0] ** 2 * (1 + x[1] ** 2)
+    try:
+        for later in range(1, 80):
+            found = grad(program(later))(x)
+            np.testing.assert_allclose(found, [2 * square / x[0] * x[2], 2 * x[0] ** 2 * x[1] * x[2], square])
+    finally:
+        gc.enable()
+        gc.set_threshold(*before)

@@ -50,7 +50,7 @@ class Held(dict[int, "Memory"]):
 
         It may run twice, and the second time after a later session has written to the same arrays.
         """
-        for key, memory in list(self.items()):
+        for key, memory in self.copy().items():
             if memories.get(key) is memory:
                 memory.write_back()
                 memories.pop(key, None)
@@ -136,25 +136,26 @@ class rerunning_session:  # noqa: N801 (a context)
         self.session = context.get(_session)
 
     def __enter__(self) -> None:
-        self.before: list[tuple[Memory, Array]] = []
+        self.before: list[tuple[Array, Memory, Array]] = []
         self.outside = _session.get()
         # Otherwise the session still runs, or the rerun of an enclosing part ends it.
         self.ends = self.outside is not self.session and self.session is not None and self.session.ended
         _session.set(self.session)
-        for key, memory in list(self.session.held.items()) if self.session is not None else ():
-            if key not in memories:
-                self.before.append((memory, memory.flat.copy()))
-                enter(key, memory)
+        # A copy, since the collector may drop an entry while a list of pairs is made.
+        for memory in self.session.held.copy().values() if self.session is not None else ():
+            owner = memory.owner()
+            if owner is not None and id(owner) not in memories:
+                self.before.append((owner, memory, memory.flat.copy()))
+                enter(id(owner), memory)
 
     def __exit__(self, kind: type, error: BaseException | None, traceback: TracebackType | None) -> None:
         _session.set(self.outside)
         if self.ends:
             self.session.end()  # type: ignore[union-attr]
-        for memory, numbers in self.before:
-            if (owner := memory.owner()) is not None:
-                memory.flat[...] = numbers
-                memory.marked[...] = False
-                memories.pop(id(owner), None)
+        for owner, memory, numbers in self.before:
+            memory.flat[...] = numbers
+            memory.marked[...] = False
+            memories.pop(id(owner), None)
 
 
 def running() -> Session | None:
@@ -249,11 +250,14 @@ class Memory:
             marking.add(self.token)
             self.storage.base = base_like(self.storage.base, example(value, form=True))
         self.marked[at] = traced
-        self.flat[at] = self.mark if traced else value
+        if (owner := self.owner()) is not None:  # keeps the memory while it is written to
+            self.flat[at] = self.mark if traced else value
+        del owner
 
     def write_back(self) -> None:
         """Replace the marks by plain numbers, without performing operations: the activation has ended."""
-        if self.owner() is None or not self.marked.any():
+        owner = self.owner()  # keeps the memory while it is written to
+        if owner is None or not self.marked.any():
             return
         storage, (at,) = self.storage, np.nonzero(self.marked)
         base = numbers_of(storage.base).reshape(-1)
