@@ -272,7 +272,7 @@ def through(x, cls=interpolate.CubicSpline, **options):
 PLANE = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.1]])
 MESH = np.array([0.0, 0.3, 0.5, 0.9]), np.array([0.0, 0.4, 1.0])
 SIDE = np.linspace(0, 1, 6)
-SURFACE = interpolate.SmoothBivariateSpline(np.repeat(SIDE, 6), np.tile(SIDE, 6), np.sin(np.arange(36.0)) ** 2, s=2)
+SURFACE = interpolate.SmoothBivariateSpline(np.repeat(SIDE, 6), np.tile(SIDE, 6), np.sin(np.arange(36.0)) ** 2, s=3)
 
 
 def written_by(call, out):
@@ -287,7 +287,7 @@ def surface(x):
 
 
 INTERPOLATE = {
-    "RectBivariateSpline": lambda x: surface(x)(x[0, [3, 2, 1]], MESH[1] / 2),
+    "RectBivariateSpline": lambda x: surface(x)(np.cumsum(x[0]) / 3, MESH[1] / 2),
     "RectBivariateSpline ev": lambda x: surface(x).ev(x[0], x[1] ** 2, dx=1),
     "RectBivariateSpline grid": lambda x: interpolate.RectBivariateSpline(
         MESH[0] + np.cumsum(x[0]), MESH[1], np.cos(np.arange(12.0)).reshape(4, 3), kx=2, ky=1).ev(x[1] + 0.5, x[2]),

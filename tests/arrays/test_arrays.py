@@ -21,6 +21,7 @@ from scipy_cases import CASES as SCIPY
 import effgrad
 from effgrad import Detached, grad, hessian, hvp, jacobian, jvp, second_order, taylor, value_and_grad, vjp
 from effgrad.api import directional, gradient, matrices
+from effgrad.arrays import written
 from effgrad.arrays.library_array import NUMBERS, LibraryArray
 from effgrad.arrays.namespace import Library
 from effgrad.fast import REVERSE
@@ -118,6 +119,13 @@ def numbers_stay_where_they_are(monkeypatch):
     monkeypatch.setattr(
         Library, "floats", lambda self: [self.xp.float32, self.xp.float64, self.xp.complex128], raising=False
     )
+    numbers_of = written.numbers_of
+
+    def written_back(value):  # NumPy's own memory, which a program wrote to, holds plain numbers at the end
+        with mock.patch.object(Library, "numpy", original):
+            return numbers_of(value)
+
+    monkeypatch.setattr(written, "numbers_of", written_back)
     if "torch" in sys.modules:
         for name in ("numpy", "__array__"):
             monkeypatch.setattr(sys.modules["torch"].Tensor, name, refused)
@@ -175,6 +183,10 @@ def test_random_programs_give_what_they_give_over_numpy(name, seed):
         np.testing.assert_allclose(ours, hvp(f, x, u), rtol=1e-6, atol=1e-8)
 
 
+# SciPy's Python makes arrays of NumPy of its arguments, or asks a function for what the other library has not.
+OF_NUMPY = {"signal.ss2tf", "signal.ss2zpk", "stats.mode"}
+
+
 @pytest.mark.parametrize("name", EACH_CASE)
 @pytest.mark.parametrize("namespace", sorted({case.partition(".")[0] for case in SCIPY}))
 def test_functions_of_scipy_agree_or_have_no_counterpart(name, namespace):
@@ -185,6 +197,9 @@ def test_functions_of_scipy_agree_or_have_no_counterpart(name, namespace):
             try:
                 ours = library.numpy(derivative(library.array(X)))
             except effgrad.NoCounterpart:
+                continue
+            except effgrad.NoRule:
+                assert case in OF_NUMPY
                 continue
             np.testing.assert_allclose(ours, derivative(X), rtol=1e-7, atol=1e-9, err_msg=case)
             agreeing += 1

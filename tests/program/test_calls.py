@@ -181,7 +181,7 @@ REFUSED = {
     "linalg.qz": lambda x: scipy.linalg.qz(M * x[0], M)[0],
     "linalg.ldl": lambda x: scipy.linalg.ldl(M * x[0])[1],
     "signal.find_peaks": lambda x: scipy.signal.find_peaks(x)[0] * x[0],
-    "ndimage.generic_filter": lambda x: scipy.ndimage.generic_filter(x, np.sum, 3),
+    "ndimage.generic_filter1d": lambda x: scipy.ndimage.generic_filter1d(x, lambda line, out: None, 3),
     "fft.fht": lambda x: scipy.fft.fht(x, 0.1, 0.0),
     "stats.weightedtau": lambda x: scipy.stats.weightedtau(x, range(4))[0],
     "interpolate.bisplrep": lambda x: scipy.interpolate.bisplrep(x, x, x)[1][0],

@@ -43,14 +43,17 @@ def _plain_twin(self: Value) -> Value:
     return twin
 
 
-def plain_points(tree: Value) -> Value:
-    """Return plain points and values for a constructor of SciPy. A batch gives its first member, if all are finite."""
+def plain_points(tree: Value, finite: bool = True) -> Value:
+    """Return plain points and values for a constructor of SciPy. A batch gives its first member.
+
+    Where SciPy's constructor wants finite numbers, those of all members have to be.
+    """
     if isinstance(tree, list | tuple):
-        return type(tree)([plain_points(item) for item in tree])
+        return type(tree)([plain_points(item, finite) for item in tree])
     value = plain_tree(tree)
     if type(value) is not Batched:
         return value
-    if is_somewhere(~np.isfinite(value)):
+    if finite and is_somewhere(~np.isfinite(value)):
         raise ValueError("points and values must be finite in each member of a batch")
     return example(value)
 

@@ -252,7 +252,7 @@ def _interp1d(
     bounds_error: Option = None, fill_value: Value = math.nan, assume_sorted: bool = False,
 ) -> None:  # fmt: skip
     x, y = np.asarray(x), np.asarray(y)
-    points, fill = plain_points((x, fill_value))
+    points, fill = plain_points((x, fill_value), finite=False)
     interp1d.__init__(self, points, np.zeros(shape_of(y)), kind, axis, copy, bounds_error, fill, assume_sorted)
     y = np.moveaxis(y, axis, 0)
     if not assume_sorted:
