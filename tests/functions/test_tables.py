@@ -3,8 +3,17 @@
 import numpy as np
 import pandas
 import pytest
+import scipy.fft
+import scipy.integrate
+import scipy.interpolate
+import scipy.linalg
+import scipy.ndimage
+import scipy.signal
+import scipy.special
+import scipy.stats
 import xarray
 
+import effgrad
 from effgrad import grad
 
 COLUMNS = [pandas.Series([1.0, 2.0, 3.0]), xarray.DataArray([1.0, 2.0, 3.0], dims="t")]
@@ -47,3 +56,74 @@ def test_a_table_of_xarray_keeps_its_labels_and_is_a_number_at_the_end(name):
     f = METHODS[name]
     differences = [float(f(W + e, COLUMNS[1]) - f(W - e, COLUMNS[1])) / 2e-6 for e in 1e-6 * np.eye(2)]
     np.testing.assert_allclose(grad(f)(W, COLUMNS[1]), differences, rtol=1e-6)
+
+
+TABLES = {
+    "Series": pandas.Series, "DataArray": lambda x: xarray.DataArray(x, dims="t"),
+    "Variable": lambda x: xarray.Variable("t", x), "a frame": lambda x: pandas.DataFrame({"a": x}),
+}  # fmt: skip
+X = np.array([1.0, 3.0, 2.0, 5.0])
+FUNCTIONS = {
+    "asarray": lambda t: np.asarray(t) ** 2, "array": lambda t: np.array(t, float) ** 2, "ravel": np.ravel,
+    "sort": lambda t: np.sort(t, axis=0) * np.arange(4.0)[:, None], "norm": np.linalg.norm, "median": np.median,
+    "percentile": lambda t: np.percentile(t, 30), "average": np.average, "diff": lambda t: np.diff(t, axis=0) ** 2,
+    "concatenate": lambda t: np.concatenate([t, t]) ** 2, "stack": lambda t: np.stack([t, t]) ** 3,
+    "where": lambda t: np.where(np.asarray(t) > 2.5, t, 0.0), "nansum": lambda t: np.nansum(t) ** 2,
+    "tensordot": lambda t: np.tensordot(t, t, ([0], [0])), "zeros_like": lambda t: np.zeros_like(t) + np.asarray(t),
+    "dct": lambda t: scipy.fft.dct(t, axis=0) ** 2, "logsumexp": scipy.special.logsumexp,
+    "spline": lambda t: scipy.interpolate.CubicSpline(np.arange(4.0), t)(1.3),
+    "interp1d": lambda t: scipy.interpolate.interp1d(np.arange(4.0), t, kind="quadratic", axis=0)([0.5, 1.2]),
+    "logpdf": lambda t: scipy.stats.norm.logpdf(t), "zscore": lambda t: scipy.stats.zscore(t) ** 3,
+    "simpson": lambda t: scipy.integrate.simpson(t, axis=0) ** 2,
+    "filter": lambda t: scipy.ndimage.gaussian_filter(t, 1.0) ** 2,
+    "savgol": lambda t: scipy.signal.savgol_filter(t, 3, 1, axis=0) ** 2, "scipy.linalg": scipy.linalg.norm,
+}  # fmt: skip
+OF_VECTORS = {
+    "interp": lambda t: np.interp([0.5, 1.2], np.arange(4.0), t) ** 2, "dot": lambda t: np.dot(t, t),
+    "polyfit": lambda t: np.polyfit(np.arange(4.0), t, 1), "convolve": lambda t: np.convolve(t, t),
+    "einsum": lambda t: np.einsum("i,i", t, t), "shape": lambda t: np.shape(t)[0] * np.size(t) * np.linalg.norm(t, 3),
+    "roll": lambda t: np.roll(t, 1) ** 2 * np.arange(4.0), "gradient": lambda t: np.gradient(t) ** 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("name", FUNCTIONS | OF_VECTORS)
+def test_functions_of_arrays_take_a_table_of_traced_numbers(kind, name, run):
+    """NumPy and SciPy make an array of a table, and the table called `__array__` of a traced value, an error."""
+    if kind == "a frame" and name in OF_VECTORS:
+        return
+    function = (FUNCTIONS | OF_VECTORS)[name]
+
+    def f(x):
+        return np.sum(function(TABLES[kind](x)) * 1.0)
+
+    assert effgrad.value_and_grad(f)(X)[0] == f(X)
+    differences = [(f(X + e) - f(X - e)) / 2e-5 for e in 1e-5 * np.eye(4)]
+    np.testing.assert_allclose(run(grad)(f)(X), differences, rtol=1e-6, atol=1e-8)
+    slopes = [(grad(f)(X + e) - grad(f)(X - e)) / 2e-5 for e in 1e-5 * np.eye(4)]
+    np.testing.assert_allclose(effgrad.hessian(f)(X), slopes, rtol=1e-5, atol=1e-7)
+
+
+METHODS_OF_INTERPOLATION = (
+    "linear", "nearest", "zero", "slinear", "quadratic", "cubic", "pchip", "akima", "makima", "barycentric", "krogh",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS_OF_INTERPOLATION)
+def test_xarray_interpolates_traced_numbers(method):
+    def f(x):
+        table = xarray.DataArray(x**2, dims="t", coords={"t": np.arange(4.0)})
+        return np.sum(table.interp(t=[0.4, 1.2], method=method).values)
+
+    assert effgrad.value_and_grad(f)(X)[0] == f(X)
+    differences = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(4)]
+    np.testing.assert_allclose(grad(f)(X), differences, rtol=1e-6, atol=1e-8)
+
+
+def test_xarray_interpolates_over_two_axes():
+    def f(x):
+        table = xarray.DataArray(np.reshape(x, (2, 2)) ** 2, dims=("a", "b"), coords={"a": [0.0, 2.0], "b": [0.0, 1.0]})
+        return np.sum(table.interp(a=[0.5, 0.7], b=[0.2]).values)
+
+    differences = [(f(X + e) - f(X - e)) / 2e-6 for e in 1e-6 * np.eye(4)]
+    np.testing.assert_allclose(grad(f)(X), differences, rtol=1e-6)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effgrad.arrays.value import Tracer
+from effgrad.arrays.value import LISTS, Tracer
 from effgrad.errors import NoRule
 from effgrad.vocabulary import Function, Value
 
@@ -34,8 +34,30 @@ def of_traced(value: Value) -> bool:
 
 
 def has_method(value: Value, function: Function) -> bool:
-    """Whether NumPy calls a method of a table of xarray for a function; ufuncs use the table's protocol instead."""
-    return not isinstance(function, np.ufunc) and of_traced(value) and hasattr(value, function.__name__)
+    """Whether NumPy calls a method of a table for a function; ufuncs use the table's protocol instead."""
+    return labelled(value) and _asks_for_method(function) and callable(getattr(value, function.__name__, None))
+
+
+@functools.cache
+def _asks_for_method(function: Function) -> bool:
+    """Whether a function of NumPy calls the method of its name if an argument has it, by the names in NumPy's code."""
+    code = getattr(getattr(function, "_implementation", None), "__code__", None)
+    names = set() if code is None else set(code.co_names)
+    asks = {function.__name__, "_wrapfunc", "_wrapreduction", "_wrapreduction_any_all"}
+    return "asanyarray" not in names and not asks.isdisjoint(names)
+
+
+def to_array(value: Value) -> Value:
+    """Return the array of a table with traced numbers, or of those in a list; return other values unchanged.
+
+    NumPy and SciPy make the same array of a table, except ufuncs, and functions for which a table has a method.
+    """
+    if type(value) in LISTS:
+        return type(value)(map(to_array, value)) if any(map(labelled, value)) else value
+    if not labelled(value):
+        return value
+    data = value._values if of_pandas(value) else getattr(value, "data", None)
+    return data if isinstance(data, Tracer) else value
 
 
 def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:

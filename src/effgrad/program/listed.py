@@ -1,10 +1,11 @@
-"""The conversion of lists with traced numbers to arrays, for functions that take a list as an array."""
+"""The conversion of lists and tables with traced numbers to arrays, for functions that take these as arrays."""
 
 import functools
 from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.labelled import to_array
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import LISTS, NUMERIC, Tracer, plain_tree, stack_nested, traced_inside
 from effgrad.functions.scipy.tables import Calling, Items, Method
@@ -102,6 +103,18 @@ def given_arrays(owner: Any, name: str, rule: Any) -> Any:
     def given(*args: Object, **kwargs: Object) -> Object:
         named = {name: as_array(value, of_arrays) for name, value in kwargs.items()}
         return rule(*[as_array(value, of_arrays) for value in args], **named)
+
+    return given
+
+
+def given_tables(owner: Any, original: Any, rule: Any) -> Any:
+    """Return a rule of a SciPy function that takes tables with traced numbers as arrays, except those of ufuncs."""
+    module = owner.__module__ if isinstance(owner, type) else owner.__name__
+    if not module.startswith("scipy.") or not callable(original) or isinstance(original, np.ufunc):
+        return rule
+
+    def given(*args: Object, **kwargs: Object) -> Object:
+        return rule(*map(to_array, args), **{name: to_array(value) for name, value in kwargs.items()})
 
     return given
 

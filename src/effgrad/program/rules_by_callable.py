@@ -13,7 +13,7 @@ import scipy.special
 
 from effgrad import forks
 from effgrad.arrays.digits import Text, refuse_texts
-from effgrad.arrays.labelled import has_method
+from effgrad.arrays.labelled import has_method, of_traced, to_array
 from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.record import preserve
@@ -29,7 +29,7 @@ from effgrad.nested import leaves
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
-from effgrad.program.listed import gatherer, given_arrays, is_irregular, objects
+from effgrad.program.listed import gatherer, given_arrays, given_tables, is_irregular, objects, ungathered
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_mask, has_subclass, is_held, perform
@@ -104,7 +104,8 @@ class Rules:
                 key = id(original.__self__), original.__func__
                 self.bound_methods[key] = with_rule(original, rule)
             else:
-                self.table[original] = with_rule(self.table.get(original, original), rule)
+                found = with_rule(self.table.get(original, original), rule)
+                self.table[original] = given_tables(owner, original, found)
 
     def prepared(self, rule: Any) -> Object:
         if type(rule) in (Method, Calling, Items):
@@ -242,6 +243,7 @@ def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], i
 
 def with_lists(f: Any, target: Object) -> Object:
     gather, returns_itself = gatherer(f), f in ITSELF
+    columns = ungathered if isinstance(f, np.ufunc) else to_array
 
     def given(*args: Object, **kwargs: Object) -> Object:
         itself = args[0] if returns_itself and args and isinstance(args[0], np.ndarray) else None
@@ -250,12 +252,14 @@ def with_lists(f: Any, target: Object) -> Object:
             return by_class
         if memories:
             args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
+        if args and not has_method(args[0], f):
+            args = tuple(map(columns, args))
         for arg in args:
             if type(arg) in LISTS:
                 args = tuple(map(gather, args))
                 break
         if kwargs:
-            kwargs = {name: arg if name == "out" else gather(arg) for name, arg in kwargs.items()}
+            kwargs = {name: arg if name == "out" else gather(columns(arg)) for name, arg in kwargs.items()}
         result = target(*args, **kwargs)
         return itself if itself is not None and result is args[0] else result
 
@@ -274,7 +278,7 @@ def _by_class(f: Any, target: Object, args: Object, kwargs: Object) -> Object:
         if type(source) is FunctionType and f.__module__ == "numpy" and f not in UNMASKED and has_mask(given):
             return vars(SOURCES.operations)["call_inside"](source)(*args, **kwargs)
         return perform(f, target, args, kwargs)
-    if args and has_method(args[0], f):
+    if args and of_traced(args[0]) and has_method(args[0], f):
         return vars(SOURCES.operations)["call"](getattr(args[0], f.__name__))(*args[1:], **kwargs)
     return NotImplemented
 
