@@ -110,7 +110,7 @@ def given_arrays(owner: Any, name: str, rule: Any) -> Any:
 def given_tables(owner: Any, original: Any, rule: Any) -> Any:
     """Return a rule of a SciPy function that takes tables with traced numbers as arrays, except those of ufuncs."""
     module = owner.__module__ if isinstance(owner, type) else owner.__name__
-    if not module.startswith("scipy.") or not callable(original) or isinstance(original, np.ufunc):
+    if not module.startswith("scipy.") or not callable(rule) or isinstance(original, np.ufunc):
         return rule
 
     def given(*args: Object, **kwargs: Object) -> Object:
