@@ -750,6 +750,10 @@ LONG = {
     "integrate.tanhsinh": lambda x: integrate.tanhsinh(lambda t: np.exp(-x[0, 0] * t), 0.0, x[1, 1]).integral,
     **{f"integrate.{kind.__name__}": functools.partial(lambda kind, x: stepped(kind, x), kind) for kind in (
         integrate.RK23, integrate.RK45, integrate.DOP853, integrate.Radau, integrate.BDF)},
+    "integrate.ode": lambda x: integrate.ode(lambda t, y: x[:2, :2] @ y).set_integrator(
+        "dop853", rtol=1e-10).set_initial_value(x[2, :2]).integrate(0.5),
+    "integrate.complex_ode": lambda x: np.abs(integrate.complex_ode(lambda t, y: 1j * x[:2, :2] @ y).set_integrator(
+        "dop853", rtol=1e-10).set_initial_value(x[2, :2]).integrate(0.5)),
     "linalg.orth": lambda x: linalg.orth(x[:3, :3] + 3 * np.eye(3)),
     "optimize.approx_fprime": lambda x: optimize.approx_fprime(np.array([0.3]), lambda t: np.sin(t[0] * x[0, 0]), 1e-3),
     "optimize.fmin_cobyla": lambda x: optimize.fmin_cobyla(

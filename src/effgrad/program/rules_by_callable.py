@@ -51,7 +51,7 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
     }.items()
 } | {
     "scipy.interpolate": "effgrad.toolbox.fitpack",
-    "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.differential",
+    "scipy.optimize": "effgrad.toolbox.solvers", "scipy.integrate": "effgrad.toolbox.integrals",
     "scipy.sparse.linalg": "effgrad.toolbox.matrix_free", "numpy.random": "effgrad.toolbox.stochastic",
 }  # fmt: skip
 # Functions of NumPy that make an array of records from a list, if their dtype is structured.

@@ -194,4 +194,4 @@ def _with_parameters(f: Function, given: bool) -> Function:
     return f if given else lambda *args: f(*args[:-1])
 
 
-__all__ = ["solve_bvp_rule"]
+RULES: list[tuple[Value, str, Value]] = [(scipy.integrate, "solve_bvp", solve_bvp_rule)]

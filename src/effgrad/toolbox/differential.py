@@ -27,12 +27,10 @@ from effgrad.arrays.value import depends
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.tables import reals, traced_inside
-from effgrad.toolbox.boundary import solve_bvp_rule
 from effgrad.toolbox.calls import Arguments, Call, rule_of
 from effgrad.toolbox.events import crossing
 from effgrad.toolbox.frozen import Observed, as_number_or_array, joined, number, plain_tree
 from effgrad.toolbox.integrators import METHODS, Grid, Times, Trajectory, chosen_steps, complex_of, real_components
-from effgrad.toolbox.quadrature import nquad_rule, nsum_rule, quad_rule, quad_vec_rule
 from effgrad.toolbox.slopes import Slope, uses_derivatives
 from effgrad.toolbox.solutions import Constant, Solution, with_value
 from effgrad.toolbox.switches import refuse_moving_switches
@@ -186,7 +184,8 @@ def own_steps(problem: Problem, method: Value, until: float, options: dict[str, 
     return _followed(problem, slope, grid)
 
 
-def _vector(value: Value, name: str) -> Value:
+def as_vector(value: Value, name: str) -> Value:
+    """Return a real slope or state as a vector."""
     value = np.reshape(as_number_or_array(value), (-1,))
     if dtype_of(value).kind == "c":
         raise NotDifferentiable(
@@ -211,7 +210,7 @@ class TracedSolution:
         return with_value(self.state(self.path.at(t, number(t))), self.sol(number(t)))
 
 
-def _chosen() -> str:
+def chosen_definition() -> str:
     """The definition of the derivative that the innermost context around the call chooses."""
     choice: str = Definition.choose() if handled(Definition) else "solution"
     return choice
@@ -222,11 +221,12 @@ def _of_any_length(arguments: Arguments) -> tuple[str, ...]:
     return ("t", "y") if arguments.get("t_eval") is None or arguments.get("events") is not None else ()
 
 
-@rule_of(scipy.integrate.solve_ivp, "fun", chosen=_chosen, ragged=_of_any_length)
+@rule_of(scipy.integrate.solve_ivp, "fun", chosen=chosen_definition, ragged=_of_any_length)
 def _solve_ivp(call: Call) -> Value:
     args, options = call.get("args") or (), call.arguments.get("options", {})
     fun, events = call.arguments["fun"], call.get("events")
-    span, y0, t_eval = [*map(_real, call.arguments["t_span"])], _real(call.arguments["y0"]), call.get("t_eval")
+    span, t_eval = [*map(as_floating, call.arguments["t_span"])], call.get("t_eval")
+    y0 = as_floating(call.arguments["y0"])
     reals("integrate.solve_ivp", *span)
     is_complex = dtype_of(y0).kind == "c"
     observed = Observed(fun, tuple(args))
@@ -242,16 +242,17 @@ def _solve_ivp(call: Call) -> Value:
     def f(t: Value, y: Value) -> Value:
         y = problem.of_components(y)
         slope = fun(t, y[:, None] if call.get("vectorized") else y, *args)
-        return real_components(np.reshape(as_number_or_array(slope), (-1,))) if is_complex else _vector(slope, NAME)
+        return real_components(np.reshape(as_number_or_array(slope), (-1,))) if is_complex else as_vector(slope, NAME)
 
     problem = Problem(f, span[0], span[1], real_components(y0), NAME, complex_of if is_complex else np.asarray)
     if not observed.traced and not traced_inside((*span, y0, t_eval)) and not any(e.traced for e in given):
-        return _constant(problem, call, call.get("method"), result, result.y, options)
+        refuse_switches(problem, call.choice, call.get("method"), result.y, options)
+        return result
     if not result.success:
         raise NotDifferentiable(f"scipy.integrate.solve_ivp has failed and has no derivative: {result.message}")
     stopped = result.status == 1
     until = _last_time(call, result, *(float(number(t)) for t in span))
-    path = _path(problem, call, call.get("method"), until, result.y, options)
+    path = path_of(problem, call.choice, call.get("method"), until, result.y, options)
     return _solved(call, result, path, listed, stopped, problem.of_components)
 
 
@@ -265,7 +266,7 @@ def _last_time(call: Call, result: Value, start: float, end: float) -> float:
     return last if call.choice == "steps" else sign * min(sign * (last + LATER * (last - start)), sign * end)
 
 
-def _real(value: Value) -> Value:
+def as_floating(value: Value) -> Value:
     """Convert integers to floats, as SciPy does."""
     value = as_number_or_array(value)
     return value * 1.0 if dtype_of(value).kind in "biu" else value
@@ -279,10 +280,11 @@ def _event(event: Function, args: tuple[Value, ...]) -> Observed:
     return observed
 
 
-def _path(
-    problem: Problem, call: Call, method: Value, until: float, values: Value, options: dict[str, Value]
+def path_of(
+    problem: Problem, choice: str, method: Value, until: float, values: Value, options: dict[str, Value]
 ) -> Trajectory:
-    if call.choice == "steps":
+    """Return the solution that is differentiated, by the chosen definition; `values` are SciPy's states, as columns."""
+    if choice == "steps":
         return own_steps(problem, method, until, plain_tree(options))
     # If `t_eval` is empty, SciPy's states are an empty list.
     sizes = np.max(np.abs(values), axis=1, initial=0.0) if np.size(values) else np.abs(number(problem.y))
@@ -292,17 +294,10 @@ def _path(
     return path
 
 
-def _constant(
-    problem: Problem, call: Call, method: Value, result: Value, values: Value, options: dict[str, Value]
-) -> Value:
-    """Return a result on which no derivative depends.
-
-    Traced values may still decide where the right-hand side jumps. Then the path is computed, which refuses a jump that
-    moves with them.
-    """
+def refuse_switches(problem: Problem, choice: str, method: Value, values: Value, options: dict[str, Value]) -> None:
+    """Refuse a solution on which no derivative depends, if traced values decide where its right-hand side jumps."""
     if uses_derivatives(problem.f, float(problem.start), np.asarray(problem.y, float)):
-        _path(problem, call, method, float(problem.end), values, options)
-    return result
+        path_of(problem, choice, method, float(problem.end), values, options)
 
 
 def _solved(
@@ -363,35 +358,31 @@ def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
 # odeint
 
 
-@rule_of(scipy.integrate.odeint, "func", "Dfun", chosen=_chosen)
+@rule_of(scipy.integrate.odeint, "func", "Dfun", chosen=chosen_definition)
 def _odeint(call: Call) -> Value:
     name = "scipy.integrate.odeint"
-    func, y0, t = call.arguments["func"], _vector(_real(call.arguments["y0"]), name), _real(call.arguments["t"])
+    func, (y0, t) = call.arguments["func"], [as_floating(call.arguments[name]) for name in ("y0", "t")]
+    y0 = as_vector(y0, name)
     if call.get("tfirst") and "func" in call.observed:
         call.observed["func"] = Observed(func, call.args)
     result = call.run()
     values, *info = result if call.get("full_output") else (result,)
 
     def f(t: Value, y: Value) -> Value:
-        return _vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args), name)
+        return as_vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args), name)
 
     problem = Problem(f, t[0], t[-1], y0, name)
     if not call.traced and not traced_inside((y0, t)):
-        return _constant(problem, call, "LSODA", result, values.T, {})
-    path = _path(problem, call, "LSODA", float(number(t)[-1]), values.T, {})
+        refuse_switches(problem, call.choice, "LSODA", values.T, {})
+        return result
+    path = path_of(problem, call.choice, "LSODA", float(number(t)[-1]), values.T, {})
     traced = with_value(np.transpose(_columns(path, t, number(t))), values)
     kept = [{key: Constant(value, "scipy.integrate.odeint") for key, value in one.items()} for one in info]
     return (traced, *map(Solution, kept)) if info else traced
 
 
 RULES: list[tuple[Value, str, Value]] = [
-    (scipy.integrate, "quad", quad_rule),
-    *((owner, "nquad", nquad_rule) for owner in (scipy.integrate, scipy.integrate._quadpack_py)),
-    *((scipy.integrate, name, rule_of(getattr(scipy.integrate, name), "f")(nsum_rule))
-      for name in ("nsum",) if hasattr(scipy.integrate, name)),  # from SciPy 1.15 on
     (scipy.integrate, "solve_ivp", _solve_ivp),
     (scipy.integrate, "odeint", _odeint),
-    (scipy.integrate, "solve_bvp", solve_bvp_rule),
-    (scipy.integrate, "quad_vec", quad_vec_rule),
 ]
 __all__ = ["definition"]

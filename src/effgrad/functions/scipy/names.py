@@ -39,8 +39,8 @@ WRITTEN_IN_NUMPY = {
     "optimize": "approx_fprime fmin_cobyla fmin_slsqp rosen rosen_der rosen_hess rosen_hess_prod",
     "sparse": "permute_dims swapaxes",
     "sparse.linalg": "aslinearoperator expm_multiply lobpcg lsmr lsqr matrix_power onenormest",
-    "integrate": """BDF cubature cumulative_simpson cumulative_trapezoid dblquad DOP853 fixed_quad qmc_quad Radau
-        RK23 RK45 romb simpson tanhsinh tplquad trapezoid""",
+    "integrate": """BDF complex_ode cubature cumulative_simpson cumulative_trapezoid dblquad DOP853 fixed_quad ode
+        qmc_quad Radau RK23 RK45 romb simpson tanhsinh tplquad trapezoid""",
 }  # fmt: skip
 # Functions without an argument that could be differentiated, or with piecewise constant results.
 CONSTANTS = {
@@ -104,7 +104,7 @@ NO_RULE = {
     },
     "integrate": {
         "its steps are taken from outside; use solve_ivp, which has a rule for every method":
-            "ode complex_ode LSODA OdeSolver",
+            "LSODA OdeSolver",
     },
     "optimize": {
         "its unknowns change in steps": "brute milp",
