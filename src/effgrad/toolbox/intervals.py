@@ -1,4 +1,4 @@
-"""Rules for `scipy.integrate`: `quad` and the functions that SciPy builds on it, for traced integrands and limits.
+"""Integrals as `scipy.integrate.quad` computes them, for traced integrands and limits.
 
 QUADPACK chooses the intervals by plain values. Where the integrand is not smooth, they are halved further. The integral
 on each interval is a sum by the Gauss-Legendre rule, and this sum is differentiated. So the value is QUADPACK's, and a
@@ -11,22 +11,19 @@ import itertools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import scipy.integrate
 from numpy.polynomial import legendre
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends, plain, plain_tree
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import derivative_order, require, traced_inside
+from effgrad.functions.scipy.tables import derivative_order
 from effgrad.toolbox.singular_ends import integral_at_end, near
 from effgrad.toolbox.slopes import closed_graph
 from effgrad.toolbox.switches import switch_moves
-from effgrad.vocabulary import Function, Option, Value
+from effgrad.vocabulary import Function, Value
 
-_quad = scipy.integrate.quad
 POINTS, WEIGHTS = (array / 2 for array in legendre.leggauss(15))
 COARSE_POINTS, COARSE_WEIGHTS = (array / 2 for array in legendre.leggauss(10))
-WAVES = {"cos": np.cos, "sin": np.sin}  # the functions of the frequency times t that QUADPACK has as weights
 Interval: TypeAlias = tuple[float, float]
 Term: TypeAlias = Callable[[float], Any]
 Part: TypeAlias = tuple[float, float, Any]
@@ -50,59 +47,6 @@ NOT_A_POWER = (
 FIT = np.linalg.inv(legendre.legvander(2 * POINTS, 14))
 BETWEEN = legendre.legvander(2 * COARSE_POINTS, 14) @ FIT  # gives that polynomial's values at COARSE_POINTS
 SLOPES = [[2**k * legendre.legval(end, legendre.legder(FIT, k)) for end in (-1.0, 1.0)] for k in (1, 2, 3)]
-
-
-def integral(
-    func: Function, a: Value, b: Value, args: object = (), full_output: object = 0, *,
-    switched: Callable[[], bool] = lambda: False, **options: Option,
-) -> Value:  # fmt: skip
-    """The rule of `quad`.
-
-    `switched` says whether an integrand that returns plain numbers chooses them by traced values. If it jumps, the
-    integral has a derivative that no traced value shows.
-    """
-    args = args if isinstance(args, tuple) else (args,)
-    if options.pop("complex_func", False):
-        return _complex_integral(func, a, b, args, full_output, switched=switched, **options)
-    points = listed(options.get("points"))
-    traced = traced_inside((a, b, args, points, options.get("wvar")))
-
-    def value(t: float) -> float:
-        nonlocal traced
-        result = func(t, *args)
-        traced = traced or depends(result)
-        return float(plain(result))
-
-    low, high = float(plain(a)), float(plain(b))
-    result, error, info, *rest = _quad(value, low, high, full_output=1, **plain_tree(options))
-    if not traced:
-        if low != high and switched():
-            by_pieces(func, func, a, b, args, info, points)
-        return (result, error, info, *rest) if full_output else (result, error)
-    if options.get("weight") is not None:
-        require(options["weight"] in WAVES and np.isfinite(low) and np.isfinite(high), "integrate.quad",
-                "no weight, or 'cos' or 'sin' between finite limits")  # fmt: skip
-        func = _weighted(func, WAVES[options["weight"]], options["wvar"])
-        info = info | {"last": 1, "alist": [low], "blist": [high]}
-    total = by_pieces(func, func, a, b, args, info, points)
-    require(np.isrealobj(plain(total)), "integrate.quad", "real integrands, and complex ones with complex_func=True")
-    total = total + (result - float(plain(total)))  # the value is QUADPACK's
-    return (total, error, info, *rest) if full_output else (total, error)
-
-
-def _weighted(func: Function, wave: Function, frequency: Value) -> Function:
-    return lambda t, *args: func(t, *args) * wave(frequency * t)
-
-
-def _complex_integral(func: Function, a: Value, b: Value, args: Value, full_output: object, **options: Option) -> Value:
-    """The integrals of the real and of the imaginary part, as one complex result like SciPy's."""
-    parts = [
-        integral(lambda t, *args, part=part: part(func(t, *args)), a, b, args, full_output, **options)
-        for part in (np.real, np.imag)
-    ]
-    (real, real_error, *of_real), (imag, imag_error, *of_imag) = parts
-    found = real + 1j * imag, real_error + 1j * imag_error
-    return (*found, {"real": tuple(of_real), "imag": tuple(of_imag)}) if full_output else found
 
 
 def listed(points: Value) -> list[Value]:
@@ -150,7 +94,7 @@ def on_intervals(func: Function, like: Value, a: Value, b: Value, args: Value, i
     `like` decides where the integrand is smooth. It is `func`, or a function with its values and without derivatives.
     """
     if float(plain(a)) == float(plain(b)):
-        return (b - a) * func(a, *args)
+        return of_no_length(lambda t: func(t, *args), a, b)
     count = info["last"]
     low, high = sorted((float(plain(a)), float(plain(b))))
     low, high = (low, high) if np.isfinite(high - low) else (0.0, 1.0)
@@ -169,7 +113,7 @@ def on_intervals(func: Function, like: Value, a: Value, b: Value, args: Value, i
         return staged is not None and switch_moves(*staged, [low], [high]) is False
 
     if not intervals:  # shorter than the spacing of numbers
-        return (b - a) * func(a, *args)
+        return of_no_length(lambda t: func(t, *args), a, b)
     refuse_jumps(value, [start for start, _ in intervals], "quad", stays)
     order = derivative_order(term(sum(intervals[0]) / 2))
     halving = Halving(term, term if like is func else value, intervals, order, stays)
@@ -180,6 +124,11 @@ def on_intervals(func: Function, like: Value, a: Value, b: Value, args: Value, i
     for start, end, terms in parts:
         total = total + (end - start) * sum(weight * t for weight, t in zip(WEIGHTS, terms, strict=True))
     return total
+
+
+def of_no_length(func: Function, a: Value, b: Value) -> Value:
+    """Return the integral over an interval without length, by a rule that has its derivatives of all orders."""
+    return (b - a) * sum(weight * func(a + (b - a) * (0.5 + x)) for weight, x in zip(WEIGHTS, POINTS, strict=True))
 
 
 class Halving:

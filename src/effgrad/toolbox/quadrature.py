@@ -1,6 +1,6 @@
 """`scipy.integrate.quad`, `nquad` and `quad_vec`: integrals of functions of traced values.
 
-`quad` is differentiated by `effgrad.toolbox.intervals`, and so is each of the nested integrals of `nquad`, by
+`quad` is differentiated by `effgrad.toolbox.intervals` (with a weight by `effgrad.toolbox.weights`), and so is each of the nested integrals of `nquad`, by
 which SciPy computes `dblquad` and `tplquad`. For `quad_vec`, SciPy integrates plain numbers, and the value is SciPy's.
 The derivative is that of a sum by the Gauss-Legendre rule, on intervals that are halved until this rule and one with
 fewer points agree to rounding.
@@ -9,6 +9,7 @@ fewer points agree to rounding.
 import numpy as np
 import scipy.integrate
 
+from effgrad.arrays.value import depends, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import Calling, derivative_order, reals, require, traced_inside
 from effgrad.toolbox.callbacks import called_back
@@ -21,17 +22,19 @@ from effgrad.toolbox.intervals import (
     WEIGHTS,
     by_pieces,
     fits,
-    integral,
     integrand_term,
     listed,
+    of_no_length,
     refuse_jumps,
     refuse_kinks,
     values_at,
 )
 from effgrad.toolbox.slopes import uses_derivatives
 from effgrad.toolbox.solutions import with_value
-from effgrad.vocabulary import Function, Value
+from effgrad.toolbox.weights import weighted_integral
+from effgrad.vocabulary import Function, Option, Value
 
+QUADPACK = scipy.integrate.quad
 # An integrand counts as not smooth if an interval would be halved more often than this, or if there are more intervals.
 DEEPEST, MOST = 10, 500
 # The number of intervals in each half, which get shorter towards its end.
@@ -93,13 +96,13 @@ def quad_vec_rule(call: Call) -> Value:
         return number(as_number_or_array(integrand_term(f, t, number(a), number(b), args)))
 
     low, high = float(number(a)), float(number(b))
-    finite = np.isfinite(low) and np.isfinite(high)
-    start, end = (low, high) if finite else (0.0, 1.0)
-    order = derivative_order(term((start + end) / 2))
-    intervals = [] if low == high else _smooth_intervals(at_primals, start, end, order)
-    total: Value = sum((_sum(term, *interval, POINTS, WEIGHTS) for interval in intervals), start=0.0)
     if low == high:
-        total = (b - a) * as_number_or_array(f(a, *args))
+        total = of_no_length(lambda x: as_number_or_array(f(x, *args)), a, b)
+        return (with_value(total, result[0]), *result[1:])
+    start, end = (low, high) if np.isfinite(low) and np.isfinite(high) else (0.0, 1.0)
+    order = derivative_order(term((start + end) / 2))
+    intervals = _smooth_intervals(at_primals, start, end, order)
+    total = sum((_sum(term, *interval, POINTS, WEIGHTS) for interval in intervals), start=0.0)
     return (with_value(total, result[0]), *result[1:])
 
 
@@ -216,6 +219,53 @@ def nquad_rule(call: Call) -> Value:
 def _function(given: Value) -> Function:
     """Return a range or the options of an integral as a function of the variables further out."""
     return given if callable(given) else lambda *outer: given
+
+
+def integral(
+    func: Function, a: Value, b: Value, args: Value = (), full_output: Option = 0, *,
+    switched: Function = lambda: False, **options: Option,
+) -> Value:  # fmt: skip
+    """The rule of `quad`.
+
+    `switched` says whether an integrand that returns plain numbers chooses them by traced values. If it jumps, the
+    integral has a derivative that no traced value shows.
+    """
+    args = args if isinstance(args, tuple) else (args,)
+    if options.pop("complex_func", False):
+        return _complex_integral(func, a, b, args, full_output, switched=switched, **options)
+    points = listed(options.get("points"))
+    traced = traced_inside((a, b, args, points, options.get("wvar")))
+
+    def value(t: float) -> float:
+        nonlocal traced
+        result = func(t, *args)
+        traced = traced or depends(result)
+        return float(plain(result))
+
+    low, high = float(plain(a)), float(plain(b))
+    result, error, info, *rest = QUADPACK(value, low, high, full_output=1, **plain_tree(options))
+    if not traced:
+        if low != high and switched():
+            by_pieces(func, func, a, b, args, info, points)
+        return (result, error, info, *rest) if full_output else (result, error)
+    if options.get("weight") is None:
+        total = by_pieces(func, func, a, b, args, info, points)
+    else:
+        total = weighted_integral(func, a, b, args, options["weight"], options["wvar"])
+    require(np.isrealobj(plain(total)), "integrate.quad", "real integrands, and complex ones with complex_func=True")
+    total = total + (result - float(plain(total)))  # the value is QUADPACK's
+    return (total, error, info, *rest) if full_output else (total, error)
+
+
+def _complex_integral(func: Function, a: Value, b: Value, args: Value, full_output: object, **options: Option) -> Value:
+    """The integrals of the real and of the imaginary part, as one complex result like SciPy's."""
+    parts = [
+        integral(lambda t, *args, part=part: part(func(t, *args)), a, b, args, full_output, **options)
+        for part in (np.real, np.imag)
+    ]
+    (real, real_error, *of_real), (imag, imag_error, *of_imag) = parts
+    found = real + 1j * imag, real_error + 1j * imag_error
+    return (*found, {"real": tuple(of_real), "imag": tuple(of_imag)}) if full_output else found
 
 
 def _switched(func: Function, a: Value, b: Value, args: Value = (), **options: Value) -> bool:
