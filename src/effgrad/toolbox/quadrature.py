@@ -1,9 +1,9 @@
 """`scipy.integrate.quad`, `nquad` and `quad_vec`: integrals of functions of traced values.
 
-`quad` is differentiated by `effgrad.toolbox.intervals` (with a weight by `effgrad.toolbox.weights`), and so is each of the nested integrals of `nquad`, by
-which SciPy computes `dblquad` and `tplquad`. For `quad_vec`, SciPy integrates plain numbers, and the value is SciPy's.
-The derivative is that of a sum by the Gauss-Legendre rule, on intervals that are halved until this rule and one with
-fewer points agree to rounding.
+`quad` is differentiated by `effgrad.toolbox.intervals`, with a weight by `effgrad.toolbox.weights`, and so is each of
+the nested integrals of `nquad`, by which SciPy computes `dblquad` and `tplquad`. For `quad_vec`, SciPy integrates plain
+numbers, and the value is SciPy's. The derivative is that of a sum by the Gauss-Legendre rule, on intervals that are
+halved until this rule and one with fewer points agree to rounding.
 """
 
 import numpy as np

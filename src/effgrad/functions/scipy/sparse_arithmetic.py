@@ -4,6 +4,8 @@ SciPy chooses the class, the format and the order of storage of a result. So an 
 for matrices of ones (the *pattern*), and puts the values of its own result into the pattern's places.
 """
 
+import math
+
 from scipy import sparse
 
 from effgrad.arrays.layout import ndim_of, shape_of
@@ -31,6 +33,7 @@ class Arithmetic(Operations):
     _elements: Value
     T: Value
     reshape: Value
+    transpose: Value
 
     def together(self, other: Value) -> tuple[Value, Value, Value, Value]:
         """The elements of two matrices at each place where either has one, and the rows and columns of these places."""
@@ -154,6 +157,23 @@ class Arithmetic(Operations):
         shape = self.shape[0], other.shape[1]
         result = self.from_entries(rows[first], second.places.indices[met], values, shape)
         return self.arranged(result, self.ones() @ other.ones())
+
+    def tensordot(self, other: Value, axes: Value = 2) -> Value:
+        """The product of two matrices, whose rows and columns are several axes each."""
+        if self.format != "coo":
+            raise AttributeError(f"{type(self.places).__name__!r} object has no attribute 'tensordot'")
+        other = self.lifted(other).tocoo() if sparse.issparse(other) else np.asarray(other)
+        count = len(shape_of(other))
+        pairs = (range(self.ndim - axes, self.ndim), range(axes)) if np.ndim(axes) == 0 else axes
+        mine, theirs = ([a % n for a in np.atleast_1d(p)] for p, n in zip(pairs, (self.ndim, count), strict=True))
+        kept, others = ([a for a in range(n) if a not in p] for p, n in ((mine, self.ndim), (theirs, count)))
+        sizes = [self.shape[a] for a in mine]
+        if sizes != [shape_of(other)[a] for a in theirs]:
+            raise ValueError(f"tensordot: the axes {axes} of shapes {self.shape} and {shape_of(other)} do not match")
+        left = self.transpose((*kept, *mine)).reshape((-1, math.prod(sizes)))
+        result = left @ other.transpose((*theirs, *others)).reshape((math.prod(sizes), -1))
+        shape = [self.shape[a] for a in kept] + [shape_of(other)[a] for a in others]
+        return result.reshape(shape) if shape else result[0, 0]
 
     def __rmatmul__(self, other: Value) -> Value:
         if sparse.issparse(other):

@@ -8,7 +8,7 @@ from scipy import sparse
 from effgrad.arrays.layout import ndim_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.subarrays import view_as
-from effgrad.arrays.value import Tracer
+from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_elements import FORWARD, REFLECTED, UNARY, gathered, is_scalar, total
 from effgrad.vocabulary import DTypeLike, Function, Shape, Value
@@ -17,6 +17,21 @@ from effgrad.vocabulary import DTypeLike, Function, Shape, Value
 def refuse_out(out: Value) -> None:
     if out is not None:
         raise NoRule("out= has no derivative rule in methods of sparse matrices: write out[...] = the result")
+
+
+def _of_lines(lines: Value, count: int, length: int, explicit: bool) -> Value:
+    """Return the numbers of the elements of each line (row or column) as the rows of a matrix.
+
+    After the elements' numbers come that of a zero, for a line that has one, and that of no element. All zeros of a
+    line are one, since a tie of constants is no kink.
+    """
+    counts = np.bincount(lines, minlength=count)
+    order = np.argsort(lines, kind="stable")
+    places = np.full((count, np.max(counts, initial=0) + 1), len(lines) + 1)
+    starts = np.cumsum(counts) - counts
+    places[lines[order], np.arange(len(lines)) - np.repeat(starts, counts)] = order
+    places[(counts == 0) | ((counts < length) & (not explicit)), -1] = len(lines)
+    return places
 
 
 class Operations:
@@ -45,6 +60,7 @@ class Operations:
     copy: Value
     without_derivative: Value
     _number: Value
+    lifted_places: Value
     _writable: Value
     diagonal: Value
     places: Value
@@ -156,18 +172,55 @@ class Operations:
 
     def _extreme(self, function: Function, axis: Value, out: Value, explicit: bool) -> Value:
         refuse_out(out)
-        if axis is not None:
-            raise NoRule(f"write np.{function.__name__}(A.toarray(), axis={axis}): along an axis there is no rule")
         self.sum_duplicates()
-        values = self.entries()[0]
+        values, rows, columns = self.entries()
+        if axis is not None and self.ndim > 1:
+            lines, across = (columns, 1) if axis % 2 == 0 else (rows, 0)
+            places = _of_lines(lines, self.shape[across], self.shape[1 - across], explicit)
+            none = {np.max: -np.inf, np.min: np.inf}.get(function, np.nan)
+            return self._line(function(np.append(values, [0.0, none])[places], axis=1), axis)
         full = explicit or size_of(values) == math.prod(self.shape)
         return function(values if full else np.concatenate([values, np.zeros(1)]))
+
+    def _line(self, values: Value, axis: int) -> Value:
+        """Return a row or column of extremes as SciPy does: a coo array or matrix of those that are not zero."""
+        known = plain(values)
+        kept = np.arange(len(values)) if isinstance(known, Tracer) else np.flatnonzero(known)
+        numbers, across = np.arange(1, len(kept) + 1), np.zeros(len(kept), int)
+        if not isinstance(self.places, sparse.spmatrix):
+            return self.lifted_places(sparse.coo_array((numbers, (kept,)), (len(values),)), values[kept])
+        row = axis % 2 == 0
+        places = (across, kept) if row else (kept, across)
+        shape = (1, len(values)) if row else (len(values), 1)
+        return self.lifted_places(sparse.coo_matrix((numbers, places), shape), values[kept])
 
     def max(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
         return self._extreme(np.max, axis, out, explicit)
 
     def min(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
         return self._extreme(np.min, axis, out, explicit)
+
+    def nanmax(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
+        return self._extreme(np.nanmax, axis, out, explicit)
+
+    def nanmin(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
+        return self._extreme(np.nanmin, axis, out, explicit)
+
+    def _place(self, function: Function, axis: Value, out: Value, options: dict[str, bool]) -> Value:
+        """Return the place of an extreme, a constant: SciPy's or, in a staged program, that of a dense array."""
+        known = self.without_derivative()
+        if not isinstance(getattr(known, "vector", None), Tracer):
+            return getattr(known, function.__name__)(axis, out, **options)
+        refuse_out(out)
+        if any(options.values()):
+            raise NoRule(f"write np.{function.__name__}(A.data): there is no rule with explicit=True")
+        return self._of_class(function(known.toarray(), axis))
+
+    def argmax(self, axis: Value = None, out: Value = None, **options: bool) -> Value:
+        return self._place(np.argmax, axis, out, options)
+
+    def argmin(self, axis: Value = None, out: Value = None, **options: bool) -> Value:
+        return self._place(np.argmin, axis, out, options)
 
     def count_nonzero(self, axis: Value = None) -> Value:
         return np.count_nonzero(self.entries()[0]) if axis is None else np.count_nonzero(self.toarray(), axis)
