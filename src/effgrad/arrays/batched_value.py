@@ -1,5 +1,6 @@
 """The values of batched evaluation (`effgrad.modes.batched`). To the program each has the shape of one member."""
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 
@@ -9,6 +10,7 @@ from effgrad.arrays.layout import dtype_of, index_parts, ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
+from effgrad.effects.effect import activations, frames
 from effgrad.errors import NotBatched
 from effgrad.nested import leaves
 from effgrad.vocabulary import DTypeLike, Function, Index, Option, Params, Tree, Value
@@ -38,7 +40,11 @@ class Batched(TracedArray):
         return bool(outline(self.primal)[:1].flags.c_contiguous)
 
     def agreed(self, what: str, instead: str = "np.where(condition, a, b) for a branch") -> Value:
-        """Return the plain value that all members share, or raise an error if they differ."""
+        """Return the plain value that all members share; if they differ, that of a call for one member, or raise."""
+        if self._other():
+            for activation in itertools.takewhile(lambda inner: inner is not self.owner, activations(frames.get())):
+                if hasattr(activation, "decide_outer"):
+                    return activation.decide_outer(self)
         self._check_agreement(what, instead)
         return traced.evaluated(lambda batch: batch[0], plain(self.primal)) if len(self.primal) else self.value_below()
 
@@ -47,10 +53,15 @@ class Batched(TracedArray):
         self._check_agreement(what, instead)
         return self.primal[0] if len(self.primal) else self.value_below()
 
-    def _check_agreement(self, what: str, instead: str) -> None:
+    def _other(self) -> int:
+        """Return the number of a member that differs from the first, or 0 if all are equal."""
         members = traced.example(self.primal)
-        if len(members) and not np.array_equal(members, np.broadcast_to(members[0], members.shape), equal_nan=True):
-            other = int(np.argmax([not np.array_equal(m, members[0]) for m in members]))
+        if not len(members) or np.array_equal(members, np.broadcast_to(members[0], members.shape), equal_nan=True):
+            return 0
+        return int(np.argmax([not np.array_equal(m, members[0]) for m in members]))
+
+    def _check_agreement(self, what: str, instead: str) -> None:
+        if other := self._other():
             raise NotBatched(
                 f"{what} depends on the batch: members 0 and {other} differ; write {instead}, or call the function "
                 "once for each member"

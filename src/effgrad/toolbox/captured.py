@@ -9,27 +9,33 @@ This is closure conversion by tracing (Johnsson, Lambda lifting, 1985), as JAX d
 """
 
 import functools
+import itertools
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import optree
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 from effgrad import program
+from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends, example, plain
 from effgrad.effects.effect import activations, frames
-from effgrad.errors import EffgradError, EscapedValue, StagingWarning, warn
+from effgrad.errors import EffgradError, EscapedValue, NotBatched, StagingWarning, warn
+from effgrad.modes.batched import Batch
 from effgrad.stage.closures import ClosedStage, replay
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GuardFailed
 from effgrad.stage.paths import Path, Paths
 from effgrad.stage.python import executable
 from effgrad.stage.stage import Stage, is_dynamic
+from effgrad.stage.staged_value import guarded_value
 from effgrad.toolbox.frozen import as_number_or_array
 from effgrad.vocabulary import Function, Tree, Value
 
+# The number of a member of each batch.
+Members: TypeAlias = dict[Batch, int]
 # The number of results of a solver that are kept, because derivatives need them again.
 MOST_RESULTS = 256
 # The most elements of a sparse Jacobian that is converted to a dense array.
@@ -172,7 +178,34 @@ class Capture(ClosedStage):
 
     def outer_example(self, value: Value) -> Value:
         number = self.closure.place(value)
-        return example(self.given[number] if number < len(self.given) else value)
+        if number < len(self.given):
+            return example(self.given[number])
+        return _of_members(value, self._members(value))
+
+    def _members(self, value: Value) -> Members:
+        """Return, for each batch that a value belongs to, the number of the first member that has the given values."""
+        batches, inner = [], plain(value)
+        while type(inner) is Batched:
+            batches.append(inner.owner)
+            inner = plain(inner.primal)
+        known = [*zip(self.closure.values, map(_bytes, map(example, self.given)), strict=False)]
+        for numbers in itertools.product(*(range(batch.count) for batch in batches)):
+            members = dict(zip(batches, numbers, strict=True))
+            if all(_bytes(_of_members(mine, members)) == given for mine, given in known):
+                return members
+        return {}
+
+    def decide_outer(self, value: Value) -> Value:
+        """Return what Python asks of a value in which the members of a batch may differ, for the path of one member."""
+        return guarded_value(self.outer(value))
+
+
+def _of_members(value: Value, members: Members) -> Value:
+    """Return the value of the members with these numbers, and the example of any other batch."""
+    value = plain(value)
+    while type(value) is Batched and value.owner in members:
+        value = plain(value.primal[members[value.owner]])
+    return example(value)
 
 
 class Captured:
@@ -237,7 +270,7 @@ class Captured:
         before = _operations()
         try:
             result = self.f(*args, **kwargs)
-        except EscapedValue:  # it uses a value of a program whose staging has ended
+        except (EscapedValue, NotBatched):  # it uses a value of a program that has ended, or takes several paths
             return False, None
         return _operations() == before and not any(map(depends, optree.tree_leaves(result))), result
 

@@ -18,7 +18,7 @@ from effgrad.api import grad
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends, traced_inside
 from effgrad.errors import NotDifferentiable
-from effgrad.functions.scipy.tables import constant
+from effgrad.functions.scipy.tables import constant, require
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Observed, as_number_or_array, frozen, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import polish, stationary
@@ -325,6 +325,26 @@ def _legacy(original: Function, *functions: str) -> Value:
     return rule_of(original, *functions)(rule)
 
 
+@rule_of(scipy.optimize.brute, "func")
+def _brute(call: Call) -> Value:
+    """The rule of `brute`: the best point of its grid is a constant, and the minimum that `finish` finds is not."""
+    result = plain_tree(call.run())
+    if not call.traced and not traced_inside(call.get("ranges")):
+        return result
+    f, (found, *fields) = call.function("func"), result if call.get("full_output") else (result,)
+    x = found
+    if call.get("finish") is not None:
+        x = minimum(f, np.atleast_1d(found), [], "scipy.optimize.brute")
+    else:
+        require(not traced_inside(call.get("ranges")), "optimize.brute", "constant ranges, if finish is None")
+    if not fields:
+        return x
+    _, grid, values = fields
+    points = np.reshape(np.asarray(grid), (-1, values.size)).T
+    each = np.reshape(np.stack([_number(f(point)) for point in points]), values.shape)
+    return x, with_value(_number(f(np.atleast_1d(x))), fields[0]), grid, with_value(each, values)
+
+
 def _valued(call: Call, name: str) -> Function:
     """Return the function that is minimised, without the gradient that the user's function may also return."""
     f = call.function(name)
@@ -347,6 +367,7 @@ RULES: list[tuple[Value, str, Value]] = [
         )
     ),
     (scipy.optimize, "minimize_scalar", _minimize_scalar),
+    (scipy.optimize, "brute", _brute),
     (scipy.optimize, "basinhopping", _global(scipy.optimize.basinhopping, bounded=False)),
     *(
         (scipy.optimize, name, _global(getattr(scipy.optimize, name), bounded=True))

@@ -107,7 +107,7 @@ NO_RULE = {
             "LSODA OdeSolver",
     },
     "optimize": {
-        "its unknowns change in steps": "brute milp",
+        "its unknowns change in steps": "milp",
         "a part of an algorithm that is run by plain Python; give minimize or root its name": """BFGS SR1
             HessianUpdateStrategy InverseJacobian KrylovJacobian BroydenFirst LbfgsInvHessProduct bracket
             line_search""",
