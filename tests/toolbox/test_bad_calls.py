@@ -12,6 +12,7 @@ import types
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.optimize as so
 
 import effgrad as eg
@@ -249,3 +250,21 @@ def test_complex_numbers_of_blocks_are_refused():
 def test_definitions_of_equations(choice):
     with pytest.raises(ValueError, match="'solution' or of its 'steps', not"):
         differential.definition(choice)
+
+
+WRONG_ARGUMENTS = [
+    lambda x: so.brentq(lambda z: z - x, 0, x, (), 1, 1, 1, 1, 1, 1),
+    lambda x: scipy.integrate.odeint(lambda y, t: -y * x, x, [0, 1.0], bad=1)[0, 0],
+    lambda x: so.minimize(lambda z: (z - x) ** 2, x, tols=1).x[0],
+    lambda x: so.isotonic_regression(x * np.ones(3), np.ones(3)).x[0],
+]
+
+
+@pytest.mark.parametrize("f", WRONG_ARGUMENTS)
+def test_wrong_arguments_beside_traced_ones_are_scipys_error(f):
+    """They were an error about plain numbers: the arguments were matched to the names beside a traced value."""
+    with pytest.raises(TypeError) as expected:
+        f(1.0)
+    with pytest.raises(TypeError) as found:
+        eg.grad(f)(1.0)
+    assert str(found.value) == str(expected.value)

@@ -37,7 +37,10 @@ def rule_of(
     def decorate(rule: Callable[["Call"], Value]) -> Calling:
         @functools.wraps(original)
         def called(*args: Value, **kwargs: Value) -> Value:
-            arguments, choice = signature.bind(*args, **kwargs).arguments, chosen()
+            try:
+                arguments, choice = signature.bind(*args, **kwargs).arguments, chosen()
+            except TypeError:
+                return original(*plain_tree(args), **plain_tree(kwargs))  # raises SciPy's error
 
             def run(converted: Function, kept: Function) -> Value:
                 given = converted(arguments)

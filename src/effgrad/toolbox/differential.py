@@ -32,7 +32,7 @@ from effgrad.toolbox.events import crossing
 from effgrad.toolbox.frozen import Observed, as_number_or_array, joined, number, plain_tree
 from effgrad.toolbox.integrators import METHODS, Grid, Times, Trajectory, chosen_steps, complex_of, real_components
 from effgrad.toolbox.slopes import Slope, uses_derivatives
-from effgrad.toolbox.solutions import Constant, Solution, with_value
+from effgrad.toolbox.solutions import Solution, constants, with_value
 from effgrad.toolbox.switches import refuse_moving_switches
 from effgrad.vocabulary import Function, Value
 
@@ -377,8 +377,7 @@ def _odeint(call: Call) -> Value:
         return result
     path = path_of(problem, call.choice, "LSODA", float(number(t)[-1]), values.T, {})
     traced = with_value(np.transpose(_columns(path, t, number(t))), values)
-    kept = [{key: Constant(value, "scipy.integrate.odeint") for key, value in one.items()} for one in info]
-    return (traced, *map(Solution, kept)) if info else traced
+    return (traced, *(constants(one, name) for one in info)) if info else traced
 
 
 RULES: list[tuple[Value, str, Value]] = [

@@ -14,11 +14,12 @@ from effgrad.api import grad, jacobian, jvp
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NoRule, NotDifferentiable
+from effgrad.functions.scipy.sparse_elements import total
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.toolbox.calls import Call, rule_of, solution_of
 from effgrad.toolbox.frozen import Observed, as_number_or_array, number, plain_tree
 from effgrad.toolbox.minima import Row, bounds_as_rows, minimum, plain_bounds
-from effgrad.toolbox.solutions import Deferred, differentiated, with_value
+from effgrad.toolbox.solutions import Deferred, Solution, differentiated, with_value
 from effgrad.vocabulary import Function, Value
 
 RHO: dict[str, Function] = {
@@ -235,7 +236,21 @@ def misfit(
     return float(np.sum(rho(np.square((values - y) / deviations / f_scale))))
 
 
+@rule_of(scipy.optimize.isotonic_regression, ragged=lambda _: ("weights", "blocks"))
+def _isotonic_regression(call: Call) -> Value:
+    """The rule of `isotonic_regression`: each block has the weighted mean of its values. Blocks change in steps."""
+    y, weights, result = as_number_or_array(call.arguments["y"]), call.get("weights"), call.run()
+    if not traced_inside((y, weights)):
+        return result
+    weights = np.ones(np.shape(y)) if weights is None else as_number_or_array(weights)
+    blocks = np.repeat(np.arange(len(result.weights)), np.diff(result.blocks))
+    sizes = total(weights, blocks, len(result.weights))
+    means = total(weights * y, blocks, len(result.weights)) / sizes
+    return Solution({**result, "x": with_value(means[blocks], result.x), "weights": with_value(sizes, result.weights)})
+
+
 RULES: list[tuple[Value, str, Value]] = [
+    (scipy.optimize, "isotonic_regression", _isotonic_regression),
     (scipy.optimize, "least_squares", _least_squares),
     (scipy.optimize, "leastsq", _leastsq),
     (scipy.optimize, "curve_fit", _curve_fit),

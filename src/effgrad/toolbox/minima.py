@@ -16,9 +16,9 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, _cobyl
 
 from effgrad.api import grad
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends, traced_inside
+from effgrad.arrays.value import depends, evaluated, traced_inside
 from effgrad.errors import NotDifferentiable
-from effgrad.functions.scipy.tables import constant, require
+from effgrad.functions.scipy.tables import require
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Observed, as_number_or_array, frozen, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import polish, stationary
@@ -357,8 +357,19 @@ def _constants(call: Call, parts: Value) -> list[Value]:
     return [differentiated(part, call.name) if isinstance(part, dict) else part for part in parts]
 
 
+def _linear_sum_assignment(cost_matrix: Value, maximize: bool = False) -> Value:
+    """The rule of `linear_sum_assignment`: rows and columns change in steps, and each member of a batch has its own."""
+
+    def assigned(cost: Value) -> Value:
+        return np.stack(scipy.optimize.linear_sum_assignment(cost, maximize))
+
+    return tuple(evaluated(assigned, as_number_or_array(cost_matrix)))
+
+
+_linear_sum_assignment.constant = True  # type: ignore[attr-defined]
+
 RULES: list[tuple[Value, str, Value]] = [
-    (scipy.optimize, "linear_sum_assignment", constant(scipy.optimize.linear_sum_assignment)),
+    (scipy.optimize, "linear_sum_assignment", _linear_sum_assignment),
     (scipy.optimize, "minimize", _minimizer(scipy.optimize.minimize, "fun", "jac", "hess", "hessp")),
     *(
         (module, name, _minimizer(getattr(module, name), *functions))

@@ -53,14 +53,19 @@ class Solution(OptimizeResult):  # type: ignore[misc]
 
 def differentiated(result: Value, name: str, **fields: Value) -> Solution:
     """Return a solver's result with traced `fields`; its remaining floating-point fields raise an error when read."""
-    given = {key: _kept(value, f"scipy.optimize.{name}") for key, value in dict(result).items()}
+    given = constants(result, f"scipy.optimize.{name}")
     return Solution(given | {key: value for key, value in fields.items() if key in given})
+
+
+def constants(result: Value, name: str) -> Solution:
+    """Return a dictionary of a solver's, whose floating-point items raise an error when read."""
+    return Solution({key: _kept(value, name) for key, value in dict(result).items()})
 
 
 def _kept(value: Value, name: str) -> Value:
     """Return a field without derivative. Numbers of iterations, messages and truth values may be read unchanged."""
     if isinstance(value, dict):
-        return Solution({key: _kept(item, name) for key, item in value.items()})
+        return constants(value, name)
     whole = isinstance(value, bool | int | str | bytes | None) or getattr(value, "dtype", np.dtype("O")).kind in "biuSU"
     return value if whole else Constant(value, name)
 
