@@ -60,6 +60,12 @@ def to_array(value: Value) -> Value:
     return data if isinstance(data, Tracer) else value
 
 
+def without_labels(value: Value) -> Value:
+    """Return the array of a table, with traced numbers or plain ones; return other values unchanged."""
+    array = to_array(value)
+    return np.asarray(array) if labelled(array) else array
+
+
 def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:
     """Apply a ufunc to one table and to values without labels, which are matched to the table's by position."""
     tables = [x for x in inputs if labelled(x)]

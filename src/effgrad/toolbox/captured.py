@@ -19,6 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 from effgrad import program
 from effgrad.arrays.batched_value import Batched
+from effgrad.arrays.labelled import without_labels
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, depends, example, plain
 from effgrad.effects.effect import activations, frames
@@ -269,7 +270,7 @@ class Captured:
         args, kwargs = optree.tree_unflatten(tree, list(map(example, leaves)))
         before = _operations()
         try:
-            result = self.f(*args, **kwargs)
+            result = without_labels(self.f(*args, **kwargs))
         except (EscapedValue, NotBatched):  # it uses a value of a program that has ended, or takes several paths
             return False, None
         return _operations() == before and not any(map(depends, optree.tree_leaves(result))), result

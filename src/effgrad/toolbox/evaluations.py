@@ -7,6 +7,7 @@ from scipy.optimize import Bounds, OptimizeResult
 from scipy.sparse import issparse
 
 from effgrad.api.checks import is_number
+from effgrad.arrays.labelled import without_labels
 from effgrad.arrays.layout import dtype_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import to_operand
@@ -85,9 +86,11 @@ class Unknowns:
             ) from None
 
     def of_vector(self, f: Function) -> Function:
-        """Return `f` as a function of the vector."""
+        """Return `f` as a function of the vector, whose result is no table of pandas or xarray."""
         f = read(f)
-        return f if self.is_vector else lambda x, *args: f(self.unflatten(x), *args)
+        if self.is_vector:
+            return lambda x, *args: without_labels(f(x, *args))
+        return lambda x, *args: without_labels(f(self.unflatten(x), *args))
 
 
 def _pair(given: Value, shape: tuple[int, ...]) -> tuple[Value, Value]:

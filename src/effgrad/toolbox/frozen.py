@@ -9,6 +9,7 @@ import copy
 import math
 
 from effgrad.arrays.batched_value import Batched
+from effgrad.arrays.labelled import without_labels
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import Mutable, Traced
@@ -58,12 +59,12 @@ def frozen(f: Function) -> Function:
 
 
 def as_number_or_array(value: Value) -> Value:
-    """Return a function's result as a number or an array; it may be a list, or an array that was filled."""
+    """Return a function's result as a number or an array; it may be a list, a table, or an array that was filled."""
     if type(value) in (list, tuple):
         return list_to_array(value)
     if type(value) is Mutable:
         return copy.copy(value) if depends(value) else number(value)
-    return value
+    return without_labels(value)
 
 
 def joined(leaves: list[Value]) -> Value:
@@ -156,8 +157,8 @@ class Observed:
             with Frozen() as activation:
                 # Numbers stay plain for functions that accept only these, such as those of the math module.
                 given = [activation.variable(x) if isinstance(x, np.ndarray) else x for x in args]
-                return plain_tree(self.f(*given, *self.args), activation)
-        result = self.f(*args, *self.args)
+                return plain_tree(without_labels(self.f(*given, *self.args)), activation)
+        result = without_labels(self.f(*args, *self.args))
         if any(depends(leaf) or type(leaf) is TracedSparse for leaf in flatten(result)[0]):
             self.traced = True
         return plain_tree(result)

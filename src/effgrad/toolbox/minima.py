@@ -113,8 +113,8 @@ def _followed(f: Function, x: Value, active: list[Active], multipliers: Value, n
 
 def _number(value: Value) -> Value:
     """Return a function's value as a number; SciPy accepts an array of one number too."""
-    is_array = np.ndim(number(value)) or type(value) in (list, tuple)
-    return np.reshape(as_number_or_array(value), ()) if is_array else value
+    listed, value = type(value) in (list, tuple), as_number_or_array(value)
+    return np.reshape(value, ()) if listed or np.ndim(number(value)) else value
 
 
 def _at(value: Value, places: Value) -> Value:

@@ -14,6 +14,7 @@ from scipy.optimize import NonlinearConstraint, OptimizeWarning
 from effgrad.api.gradient import value_and_grad
 from effgrad.api.matrices import hessian, hvp, jacobian
 from effgrad.api.tracebacks import boundary
+from effgrad.arrays.labelled import without_labels
 from effgrad.arrays.layout import size_of
 from effgrad.arrays.reach import np
 from effgrad.errors import NotDifferentiable, require_function
@@ -166,7 +167,7 @@ def _flat(f: Function) -> Function:
     f = read(f)
 
     def flat(*args: Value) -> Value:
-        result = f(*args)
+        result = without_labels(f(*args))
         return result if type(result) is np.ndarray and result.ndim == 1 else raveled(flatten(result)[0])
 
     return flat
@@ -349,7 +350,7 @@ def curve_fit(
             raise NotDifferentiable(f"the model returns {values!r}, and ydata has shape {np.shape(ydata)}")
         return misfit(values, xdata, ydata, **options)
 
-    evaluations = Evaluations(lambda p, x: f(x, *p), (), progress, size)
+    evaluations = Evaluations(lambda p, x: without_labels(f(x, *p)), (), progress, size)
     derivatives = _direct(evaluations.f.f, evaluations)
 
     @functools.wraps(f)
