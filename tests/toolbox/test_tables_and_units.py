@@ -48,6 +48,37 @@ def test_windows_and_groups(name):
     np.testing.assert_allclose(second @ X, difference, rtol=1e-5, atol=1e-8)
 
 
+EXPONENTIAL = {
+    "alpha": lambda x: pd.Series(x).ewm(alpha=0.4).mean(),
+    "span, and the first without": lambda x: pd.Series(x).ewm(span=3, min_periods=2).mean().fillna(0.0),
+    "by recursion": lambda x: pd.Series(x).ewm(com=2.0, adjust=False).mean(),
+    "over a gap": lambda x: pd.Series(with_gap(x)).ewm(halflife=1.5).mean(),
+    "after gaps": lambda x: pd.Series(np.where(np.arange(6) < 2, np.nan, x)).ewm(com=0.5).mean().fillna(0.0),
+    "a traced alpha": lambda x: pd.Series(x[1:]).ewm(alpha=x[0] / 5).mean(),
+    "a traced alpha alone": lambda x: pd.Series(np.arange(5.0)).ewm(alpha=x[0] / 5).mean(),
+    "by name": lambda x: pd.Series(x).ewm(com=1.0).agg("mean"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXPONENTIAL)
+def test_exponential_means(name, run):
+    def f(x):
+        return EXPONENTIAL[name](x).to_numpy()
+
+    def loss(x):
+        return np.sum(np.sin(f(x)))
+
+    step = 1e-6
+    np.testing.assert_array_equal(effgrad.jvp(f, (X,), (X,))[0], f(X))
+    columns = [(f(X + step * e) - f(X - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(jacobian(f)(X), np.stack(columns, axis=1), rtol=1e-6, atol=1e-9)
+    expected = [(loss(X + step * e) - loss(X - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(run(grad)(loss)(X), expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(effgrad.vmap(grad(loss))(np.stack([X, 2 * X]))[0], expected, rtol=1e-6, atol=1e-9)
+    slopes = [(grad(loss)(X + step * e) - grad(loss)(X - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(hessian(loss)(X), slopes, rtol=1e-5, atol=1e-8)
+
+
 def test_the_index_and_the_name_are_pandas():
     def f(x):
         table = pd.Series(x, index=pd.date_range("2024-01-01", periods=6), name="level")
@@ -180,7 +211,11 @@ def test_labels_are_matched_or_the_operator_is_refused():
         lambda x: pd.DataFrame({"x": x}).rolling(3).mean()["x"].sum(),
         lambda x: pd.Series(x).rolling(3, win_type="triang").mean().sum(),
         lambda x: pd.Series(x).rolling(3, step=2).mean().sum(),
-        lambda x: pd.Series(x).ewm(1.0).mean().sum(),
+        lambda x: pd.Series(x).ewm(1.0).std().sum(),
+        lambda x: pd.DataFrame({"x": x}).ewm(1.0).mean()["x"].sum(),
+        lambda x: pd.Series(x).groupby(GROUPS).ewm(1.0).mean().sum(),
+        lambda x: pd.Series(with_gap(x)).ewm(1.0, ignore_na=True).mean().sum(),
+        lambda x: pd.Series(with_gap(x)).ewm(1.0, adjust=False).mean().sum(),
         lambda x: pd.Series(x).groupby(GROUPS).std().sum(),
     ],
 )

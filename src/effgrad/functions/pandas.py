@@ -12,18 +12,26 @@ from pandas.core.apply import Apply
 from pandas.core.base import IndexOpsMixin
 from pandas.core.generic import NDFrame
 from pandas.core.groupby.groupby import GroupBy
+from pandas.core.window.ewm import ExponentialMovingWindow
 from pandas.core.window.expanding import Expanding
 from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
 
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.value import Tracer, example, plain
 from effgrad.errors import EffgradError, NoRule
+from effgrad.functions.scipy.signal import lfilter
 from effgrad.functions.scipy.sparse_elements import product
 from effgrad.functions.scipy.tables import Method
+from effgrad.primitives.given import with_value
 from effgrad.vocabulary import Value
 
 
 def _holds(self: Value) -> bool:
     return isinstance(getattr(self.obj, "_values", None), Tracer)
+
+
+def _holds_or_decays(self: Value) -> bool:
+    """Whether the values of exponential weights are traced, or how fast these decay."""
+    return _holds(self) or isinstance(self._com, Tracer)
 
 
 def _traced(self: Value) -> bool:
@@ -66,7 +74,7 @@ def _window(mean: bool) -> Value:
         values, indexer = _series(self.obj), self._get_window_indexer()
         least = indexer.window_size if self.min_periods is None else self.min_periods
         index, name = self.obj.index, self.obj.name
-        if hasattr(self, "_grouper"):  # windows of groups: their rows are ordered by group
+        if _is_grouped(self):  # windows of groups: their rows are ordered by group
             values = values[np.concatenate([np.zeros(0, int), *self._grouper.indices.values()])]
             index = _index_of_windows(self)
         count = len(index)
@@ -100,6 +108,28 @@ def _group(mean: bool) -> Value:
         return pd.Series(_result(*sums, min_count, mean), index=grouper.result_index, name=self.obj.name)
 
     return Method(rule, _holds)
+
+
+def _exponential_mean(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
+    """The rule of `ewm(...).mean()`: a recursion over the values, divided by the same one over their weights."""
+    if self.times is not None or self.method != "single" or options.get("engine") is not None or _is_grouped(self):
+        raise NoRule("pandas' exponential means have a derivative rule without groups, times, method and engine")
+    values, com = _series(self.obj), self._com
+    known = ~np.isnan(plain(values))
+    if (not self.adjust or self.ignore_na) and not np.all(known):
+        raise NoRule("pandas' exponential means have a derivative rule for values without gaps, or with the defaults")
+    keep = com / (1 + com)
+    weights = np.where(np.arange(len(known)) == 0, 1.0, 1.0 if self.adjust else 1 - keep) * known
+    sums, total = (lfilter([1.0], np.stack([1.0, -keep]), x) for x in (weights * np.where(known, values, 0.0), weights))
+    derived = np.where(np.cumsum(known) >= max(self.min_periods, 1), sums / np.where(total > 0, total, 1.0), np.nan)
+    column = pd.Series(example(values), index=self.obj.index, name=self.obj.name)
+    options = {name: getattr(self, name) for name in ("adjust", "ignore_na", "min_periods")}
+    mean = column.ewm(com=example(com), **options).mean()
+    return pd.Series(with_value(derived, mean.to_numpy()), index=mean.index, name=mean.name)
+
+
+def _is_grouped(self: Value) -> bool:
+    return hasattr(self, "_grouper")
 
 
 def _dropna(self: Value, *, axis: Value = 0, inplace: bool = False, how: Value = None, **options: Value) -> Value:
@@ -176,6 +206,7 @@ def _of_plain(name: str) -> Method:
 RULES: list[tuple[Value, str, Value]] = [
     *((owner, name, _window(name == "mean"))
       for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
+    (ExponentialMovingWindow, "mean", Method(_exponential_mean, _holds_or_decays)),
     *((GroupBy, name, _group(name == "mean")) for name in ("sum", "mean")),
     (IndexOpsMixin, "_map_values", Method(_mapped, _traced)),
     (Apply, "transform_str_or_callable", Method(_transformed, lambda self: _any_traced(self.obj))),

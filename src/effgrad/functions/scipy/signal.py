@@ -144,7 +144,7 @@ def _taps(b: Value, x: Value) -> Value:
     return sum(parts[1:], parts[0])
 
 
-def _lfilter(b: Value, a: Value, x: Value, axis: int = -1, zi: object = None) -> Value:
+def lfilter(b: Value, a: Value, x: Value, axis: int = -1, zi: object = None) -> Value:
     b, a, x = np.atleast_1d(b), np.atleast_1d(a), np.asarray(x)
     x, n = np.moveaxis(x, axis, -1), shape_of(x)[axis]
     order = max(shape_of(a)[0], shape_of(b)[0]) - 1
@@ -176,9 +176,9 @@ def _sosfilt(sos: Value, x: Value, axis: int = -1, zi: Value = None) -> Value:
     for k in range(shape_of(sos)[0]):
         b, a = sos[k, :3], sos[k, 3:]
         if zi is None:
-            x = _lfilter(b, a, x, axis)
+            x = lfilter(b, a, x, axis)
         else:
-            x, state = _lfilter(b, a, x, axis, zi[k])
+            x, state = lfilter(b, a, x, axis, zi[k])
             final.append(state)
     return x if zi is None else (x, np.stack(final))
 
@@ -199,7 +199,7 @@ def _deconvolve(signal: Value, divisor: Value) -> Value:
         return np.array([]), signal
     impulse = np.zeros(count)
     impulse[0] = 1.0
-    quotient = _lfilter(signal, divisor, impulse)
+    quotient = lfilter(signal, divisor, impulse)
     return quotient, signal - _convolve(divisor, quotient, "full", "direct")
 
 
@@ -252,7 +252,7 @@ def _upfirdn(
 RULES: list[Reached] = [
     *rules_of(scipy.signal, {
         "convolve": _convolve, "correlate": _correlate, "fftconvolve": _fftconvolve, "oaconvolve": _fftconvolve,
-        "convolve2d": _convolve2d, "correlate2d": _correlate2d, "lfilter": _lfilter, "lfilter_zi": _lfilter_zi,
+        "convolve2d": _convolve2d, "correlate2d": _correlate2d, "lfilter": lfilter, "lfilter_zi": _lfilter_zi,
         "sosfilt": _sosfilt, "sosfilt_zi": _sosfilt_zi, "deconvolve": _deconvolve, "hilbert": _hilbert,
         "upfirdn": _upfirdn, "unique_roots": _unique_roots,
         **{name: _by_matrix(name) for name in ("resample", "resample_poly", "decimate", "savgol_filter", "czt")},
