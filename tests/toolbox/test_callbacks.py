@@ -91,6 +91,11 @@ PROGRAMS = {
         lambda a: 1 / a**2),
     "implicit.root": (implicit.root(lambda x, a: x**2 - a, lambda a: math.sqrt(a)), np.sqrt),
 }  # fmt: skip
+if hasattr(si, "nsum"):  # from SciPy 1.15 on
+    PROGRAMS |= {
+        "nsum": (lambda a: si.nsum(lambda k: np.exp(-a * k), 1, np.inf).sum, lambda a: 1 / (np.exp(a) - 1)),
+        "nsum of few": (lambda a: si.nsum(lambda k, b: b / k, 1, 4, args=(a**2,)).sum, lambda a: a**2 * 25 / 12),
+    }
 
 
 # Integrals over two axes take seconds.

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import optree
 
+from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import Calling
 from effgrad.toolbox.batch import vmap
@@ -23,14 +24,16 @@ Arguments: TypeAlias = dict[str, Value]
 
 def rule_of(
     original: Function, *functions: str, chosen: Callable[[], Value] = lambda: None, columns: Iterable[str] = (),
-    ragged: Callable[[Arguments], Iterable[str]] = lambda arguments: (), followed: int | None = None,
+    points: Iterable[str] = (), ragged: Callable[[Arguments], Iterable[str]] = lambda arguments: (),
+    followed: int | None = None,
 ) -> Callable[[Callable[..., Value]], Calling]:  # fmt: skip
     """Return a decorator that makes the rule of a function of SciPy from `rule(call)`.
 
     The arguments named by `functions` are functions of the user, which are observed for traced values. `chosen` returns
     the choice made by a context around the call; a compiled program keeps it. The functions named by `columns` act on
-    any number of columns, as the solver likes; a call back captures them for one column. `ragged` returns, for given
-    arguments, the names of the result's fields whose length the solver chooses. `followed` is as in `called_back`.
+    any number of columns, as the solver likes; a call back captures them for one column, and those named by `points`,
+    which act elementwise, for one point. `ragged` returns, for given arguments, the names of the result's fields whose
+    length the solver chooses. `followed` is as in `called_back`.
     """
     signature = inspect.signature(original)
 
@@ -45,7 +48,8 @@ def rule_of(
             def run(converted: Function, kept: Function) -> Value:
                 given = converted(arguments)
                 if kept is not computed_here:
-                    given |= {name: by_columns(given[name]) for name in columns if callable(given.get(name))}
+                    for names, alone in ((columns, by_columns), (points, by_points)):
+                        given |= {name: alone(given[name]) for name in names if callable(given.get(name))}
                 return rule(Call(original, signature, given, functions, choice, kept))
 
             return called_back(run, original.__name__, ragged(arguments), followed)
@@ -80,6 +84,16 @@ def by_columns(f: Function) -> Function:
             return np.reshape(as_number_or_array(f(np.reshape(x, (1,)), np.reshape(y, (-1, 1)), *args)), (-1,))
 
         return vmap(one, in_axes=(0, 1), out_axes=1)(x, y)
+
+    return applied
+
+
+def by_points(f: Function) -> Function:
+    """Return an elementwise function, which applies `f` to one point at a time, in a batch."""
+
+    def applied(*args: Value) -> Value:
+        shape = np.broadcast_shapes(*map(shape_of, args))
+        return np.reshape(vmap(f)(*[np.reshape(np.broadcast_to(arg, shape), (-1,)) for arg in args]), shape)
 
     return applied
 

@@ -287,7 +287,7 @@ quad_rule = Calling(_quad)
 RULES: list[tuple[Value, str, Value]] = [
     (scipy.integrate, "quad", quad_rule),
     *((owner, "nquad", nquad_rule) for owner in (scipy.integrate, scipy.integrate._quadpack_py)),
-    *((scipy.integrate, name, rule_of(getattr(scipy.integrate, name), "f")(nsum_rule))
+    *((scipy.integrate, name, rule_of(getattr(scipy.integrate, name), "f", points=["f"])(nsum_rule))
       for name in ("nsum",) if hasattr(scipy.integrate, name)),  # from SciPy 1.15 on
     (scipy.integrate, "quad_vec", quad_vec_rule),
 ]  # fmt: skip
