@@ -30,6 +30,7 @@ LACKING = [
         r"\[(signal.(envelope|freqz_sos)|stats.(Normal|lmoment|quantile)|sparse.(permute_dims|swapaxes))\b": "lacks it",
         r"\[(integrate.(cubature|tanhsinh)|ndimage.vectorized_filter|interpolate.(AAA|Floater)"
         r"|stats.(Binomial|Logistic|Uniform|abs|exp|make_distribution|order_statistic)\b)": "lacks it",
+        r"\[(integrate\.)?complex_ode\]": "returns an array of its own, which it writes to",
         r"\[\w+-(softplus-0|sph_harm_y at a pole-\d)\]": "lacks it",
         r"(\[stats.boxcox_llf at 0\b|-factorial-0\])": "has no such argument",
         r"\[signal.lombscargle\b": "runs compiled code",

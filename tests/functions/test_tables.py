@@ -73,12 +73,13 @@ FUNCTIONS = {
     "dct": lambda t: scipy.fft.dct(t, axis=0) ** 2, "logsumexp": scipy.special.logsumexp,
     "spline": lambda t: scipy.interpolate.CubicSpline(np.arange(4.0), t)(1.3),
     "interp1d": lambda t: scipy.interpolate.interp1d(np.arange(4.0), t, kind="quadratic", axis=0)([0.5, 1.2]),
-    "logpdf": lambda t: scipy.stats.norm.logpdf(t), "zscore": lambda t: scipy.stats.zscore(t) ** 3,
+    "logpdf": lambda t: scipy.stats.norm.logpdf(t),
     "simpson": lambda t: scipy.integrate.simpson(t, axis=0) ** 2,
     "filter": lambda t: scipy.ndimage.gaussian_filter(t, 1.0) ** 2,
     "savgol": lambda t: scipy.signal.savgol_filter(t, 3, 1, axis=0) ** 2, "scipy.linalg": scipy.linalg.norm,
 }  # fmt: skip
 OF_VECTORS = {
+    "zscore": lambda t: scipy.stats.zscore(t) ** 3,
     "interp": lambda t: np.interp([0.5, 1.2], np.arange(4.0), t) ** 2, "dot": lambda t: np.dot(t, t),
     "polyfit": lambda t: np.polyfit(np.arange(4.0), t, 1), "convolve": lambda t: np.convolve(t, t),
     "einsum": lambda t: np.einsum("i,i", t, t), "shape": lambda t: np.shape(t)[0] * np.size(t) * np.linalg.norm(t, 3),

@@ -481,3 +481,13 @@ def test_machine_code_that_cannot_be_called_is_refused(message):
     ctypes.pythonapi.PyFloat_GetMax.restype, ctypes.pythonapi.PyFloat_GetMax.argtypes = ctypes.c_double, []
     with pytest.raises(ValueError, match=message):
         BAD[message]()
+
+
+def test_a_transpose_may_return_a_list():
+    """It passed the check of its shape, and was NumPy's error about a field of a record."""
+
+    @rule(transposes=[lambda g, x: [2.0 * g[0], 2.0 * g[1]]])
+    def doubled(x):
+        return 2.0 * x
+
+    np.testing.assert_array_equal(grad(lambda x: np.sum(doubled(x) ** 2))(np.array([1.0, 3.0])), [8.0, 24.0])

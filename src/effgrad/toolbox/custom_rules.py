@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
+from effgrad.arrays.value import LISTS, list_to_array
 from effgrad.errors import Detached, NoRule, NotDifferentiable, require_function
 from effgrad.primitives.primitive import RULED, Primitive, elementwise, linear
 from effgrad.toolbox.addresses import Native
@@ -250,6 +251,7 @@ def _of_shape(function: Function, name: str, form: str, place: int | None = None
 
     def called(first: Value, *args: Value) -> Value:
         result, like = function(first, *args), first if place is None else args[place]
+        result = list_to_array(result) if type(result) in LISTS else result
         found, wanted = shape_of(result), shape_of(like)
         # A partial may be a number for all elements.
         if found != wanted and not (place is None and found == ()):

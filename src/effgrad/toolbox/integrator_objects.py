@@ -40,10 +40,12 @@ def _of_pairs(f: Function) -> Function:
 def _plain(solver: Value, **functions: Function | None) -> Iterator[None]:
     """Let an object have a plain state and time, and observed functions that have their parameters.
 
-    The state is a copy, because integrators write to it.
+    The state is a copy, because integrators write to it, and the arrays that `complex_ode` writes to are others.
     """
-    kept = {name: getattr(solver, name) for name in (*functions, "f_params", "jac_params")}
-    solver.__dict__.update(functions, f_params=(), jac_params=(), _y=np.array(number(solver._y)), t=number(solver.t))
+    work = {name: np.zeros(len(solver._y)) for name in ("tmp", "tmp_derivative") if name in solver.__dict__}
+    kept = {name: getattr(solver, name) for name in (*functions, *work, "f_params", "jac_params")}
+    state = np.array(number(solver._y))
+    solver.__dict__.update(functions, **work, f_params=(), jac_params=(), _y=state, t=number(solver.t))
     try:
         yield
     finally:
