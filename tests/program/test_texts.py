@@ -2,7 +2,15 @@
 """Texts that a program writes of its numbers, and reads back: by differences of the plain program, or refused."""
 
 import ast
+import contextlib
+import csv
+import decimal
+import io
 import json
+import re
+import string
+import tempfile
+import textwrap
 
 import numpy as np
 import pytest
@@ -98,6 +106,69 @@ def test_a_number_that_cannot_be_read_back_is_refused(name):
     LOST[name](POINT)
     with pytest.raises(Detached, match="is the text of a traced number"):
         grad(LOST[name])(POINT)
+
+
+def printed(a):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        print(a)
+    return out.getvalue()
+
+
+def in_a_file(a):
+    with tempfile.TemporaryFile("w+") as file:
+        file.write(f"{a}")
+        file.seek(0)
+        return file.read()
+
+
+def by_csv(a):
+    file = io.StringIO()
+    csv.writer(file).writerow([f"{a}"])
+    return next(csv.reader([file.getvalue()]))[0]
+
+
+PLAIN_STRINGS = {
+    "io.StringIO": lambda a: float(io.StringIO(str(a)).read()),
+    "a line of a file": lambda a: sum(float(line) for line in io.StringIO(f"{a}\n{a}\n")),
+    "print": lambda a: float(printed(a)),
+    "a file": lambda a: float(in_a_file(a)),
+    "csv": lambda a: float(by_csv(a)),
+    "re": lambda a: float(re.findall(r"[\d.]+", f"v={a}")[0]),
+    "characters": lambda a: float("".join(list(f"{a}"))),
+    "bytes": lambda a: float(f"{a}".encode()),
+    "string.Template": lambda a: float(string.Template("$a").substitute(a=a)),
+    "textwrap": lambda a: float(textwrap.dedent(f"  {a}")),
+    "np.loadtxt": lambda a: np.sum(np.loadtxt(io.StringIO(f"{a} 2.5"))),
+    "np.float64": lambda a: np.float64(io.StringIO(str(a)).read()),
+    "complex": lambda a: complex(io.StringIO(str(a)).read()).real,
+    "decimal": lambda a: float(decimal.Decimal(io.StringIO(str(a)).read())),
+    "json.load": lambda a: json.load(io.StringIO(f"[{a}]"))[0],
+    "eval": lambda a: eval(io.StringIO(f"{a} * 2").read()),
+}  # fmt: skip
+
+
+RUNS = {"grad": grad, "compiled": lambda f: effgrad.compile(grad(f)), "compiled value": effgrad.compile}
+
+
+@pytest.mark.parametrize("derive", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("name", PLAIN_STRINGS)
+def test_a_number_in_a_plain_string_is_refused(name, derive):
+    """Its derivative was 0, and a compiled program gave the first call's value ever after."""
+    f = of_three(lambda a, b, c: a * PLAIN_STRINGS[name](c))
+    f(POINT)
+    with pytest.raises(Detached, match="'0.25' was written for a traced number"):
+        derive(f)(POINT)
+
+
+def test_a_constant_is_read_from_a_plain_string():
+    def f(x):
+        print(x, f"{x:.1f}", file=io.StringIO())
+        return x * float(io.StringIO("0.5").read()) * int(io.StringIO("3").read())
+
+    assert grad(f)(0.25) == 1.5
+    assert grad(f)(3.0) == 1.5
+    grad(lambda x: x * len(f"{x}"))(0.5)
+    assert grad(lambda x: x * float("0.5"))(0.5) == 0.5  # the numerals are those of one derivative
 
 
 def test_texts_are_those_of_plain_numbers():

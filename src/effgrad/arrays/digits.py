@@ -6,10 +6,15 @@ numeral that has all digits of a number is read back as that number. A numeral t
 
 Where a program decides by a `Text` (compares it, takes its length), the path of a compiled program and the members of a
 batch have to agree about the numbers in it. Printing it asks for no agreement.
+
+Code that is not rewritten makes plain strings of a `Text`: a file, `re.findall`, `csv`. So a derivative remembers the
+numerals that it wrote for traced numbers, and a plain string with one of them cannot be read as a number.
 """
 
+import io
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -24,6 +29,8 @@ CONSTANT = "a constant"
 LOST = "a number without all its digits"
 # A numeral without its sign, and what it stands for: a traced number, CONSTANT or LOST.
 Numeral = tuple[str, Value]
+# The numerals that the running derivative has written for traced numbers.
+_written: ContextVar[set[str] | None] = ContextVar("effgrad_numerals", default=None)
 
 
 class Text(str):
@@ -54,6 +61,19 @@ def as_constant(text: str) -> str:
             "derivative; use the number itself, or round(x, digits) where it is to be rounded"
         )
     return decided_by(text)
+
+
+def refuse_numerals(text: str | bytes) -> None:
+    """Raise an error if a plain string has a numeral that the running derivative has written for a traced number."""
+    written = _written.get()
+    if written is None:
+        return
+    for digits in NUMERAL.findall(text if isinstance(text, str) else text.decode("latin-1")):
+        if digits in written:
+            raise Detached(
+                f"{digits!r} was written for a traced number, and a plain string with it was read as a number, which "
+                "would lose the derivative; use the number itself, and read constants before the function runs"
+            )
 
 
 def decided_by(text: str) -> str:
@@ -156,8 +176,19 @@ def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
         made.known = [(written[0], traced if whole else LOST)]
     else:
         made.known = [(written[0], CONSTANT)]
+    _remember(made.known)
     constant = not isinstance(plain(traced), Tracer) and all(number is CONSTANT for _, number in made.known)
     return text if constant else made
+
+
+def _remember(known: list[Numeral]) -> None:
+    """Remember the numerals that stand for traced numbers; those of whole numbers are too common to be recognised."""
+    digits = {digits for digits, number in known if number is not CONSTANT and not digits.isdigit()}
+    if digits:
+        if (written := _written.get()) is None:
+            _written.set(digits)
+        else:
+            written |= digits
 
 
 def _size(digits: str) -> float:
@@ -179,9 +210,13 @@ def with_sign(number: Value, negative: bool) -> Value:
 
 
 def refuse_texts(value: Value) -> None:
-    """Raise an error if a string, or one in a list, has digits of traced numbers."""
-    if type(value) in (list, tuple) and value and isinstance(value[0], str | list | tuple):
+    """Raise an error if a string, one in a list, or a file in memory has digits of traced numbers."""
+    if type(value) in (list, tuple) and value and isinstance(value[0], str | bytes | list | tuple):
         for item in value:
             refuse_texts(item)
+    elif isinstance(value, io.StringIO | io.BytesIO):
+        refuse_numerals(value.getvalue())
     elif type(value) is Text:
         as_constant(value)
+    elif type(value) in (str, bytes, bytearray):
+        refuse_numerals(value)

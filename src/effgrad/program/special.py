@@ -14,14 +14,14 @@ import types
 
 import numpy as np
 
-from effgrad.arrays.digits import Text, as_constant, read_back
+from effgrad.arrays.digits import Text, as_constant, read_back, refuse_texts
 from effgrad.arrays.value import Tracer
 from effgrad.program import operations
 from effgrad.program.attributes import get_by_object, put_by_object
 from effgrad.program.classes import is_builtin
 from effgrad.program.managers import method_of
 from effgrad.program.resolve import KNOWN, call
-from effgrad.program.texts import as_text, format_into, formatted, join, refusing_texts, represented
+from effgrad.program.texts import TEXTS, as_text, format_into, formatted, join, refusing_texts, represented
 from effgrad.vocabulary import Function, Value
 
 METHODS: dict[Value, str] = {
@@ -38,7 +38,7 @@ OF_ARRAYS = frozenset((
     "__len__", "__iter__", "__getitem__", "__setitem__", "__contains__", "shape", "ndim", "dtype", "size",
 ))  # fmt: skip
 # They read numbers from texts.
-OF_TEXTS = (np.fromstring, np.loadtxt, np.genfromtxt, ast.literal_eval, json.loads, compile)
+OF_TEXTS = (np.fromstring, np.loadtxt, np.genfromtxt, ast.literal_eval, json.loads, json.load, compile)
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne",
              "neg", "pos", "invert", "getitem", "and_", "or_", "xor", "lshift", "rshift",
              *operations.IN_PLACE)  # fmt: skip
@@ -54,8 +54,10 @@ def by_method(f: Value, name: str) -> Function:
     plainly = call(f)
 
     def asked(*args: Value, **kwargs: Value) -> Value:
-        if f in (float, complex) and args and type(args[0]) is Text:
-            return read_back(args[0], f)
+        if f in (float, complex) and args and type(args[0]) in TEXTS:
+            if type(args[0]) is Text:
+                return read_back(args[0], f)
+            refuse_texts(args[0])
         found = method_of_first(args, name)
         return plainly(*args, **kwargs) if found is None else found(*args, **kwargs)
 
@@ -212,10 +214,13 @@ def reading(f: Value) -> Function:
     plainly = call(f)
 
     def made(*args: Value, **kwargs: Value) -> Value:
-        return plainly(*[number(arg) if type(arg) is Text else arg for arg in args], **kwargs)
+        return plainly(*map(number, args), **kwargs)
 
-    def number(text: Text) -> Value:
-        return read_back(text, float) if f is np.float64 else as_constant(text)
+    def number(value: Value) -> Value:
+        if type(value) is Text:
+            return read_back(value, float) if f is np.float64 else as_constant(value)
+        refuse_texts(value)
+        return value
 
     return made
 

@@ -27,6 +27,8 @@ def text(function: Value, source: Value) -> Value:
     mode = "eval" if function is builtins.eval else "exec" if function is builtins.exec else ""
     if not mode or type(source) not in (str, Text):
         return source
+    if mode == "eval" and type(source) is str:
+        refuse_texts(source)
     read = SOURCES.read_text if type(source) is Text else _read
     try:
         return read(source.lstrip(" \t") if mode == "eval" else source, mode)
