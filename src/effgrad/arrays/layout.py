@@ -39,6 +39,11 @@ def order_of(array: Array) -> str:
     return "F" if array.flags.fnc else "C"
 
 
+def without_axes(value: Value) -> Value:
+    """Return a value, a number in the form of an array without axes, which can be written to."""
+    return np.reshape(value, (1,))[0, ...] if np.ndim(value) == 0 else value
+
+
 def index_parts(index: Index) -> tuple[Value, ...]:
     """Return the parts of an index as a tuple."""
     return index if type(index) is tuple else (index,)

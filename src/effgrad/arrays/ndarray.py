@@ -13,7 +13,7 @@ import numpy as np
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.keys import equal
 from effgrad.arrays.labelled import labelled, of_pandas, on_table
-from effgrad.arrays.layout import is_dense, order_of
+from effgrad.arrays.layout import is_dense, order_of, without_axes
 from effgrad.arrays.protocols import Protocols
 from effgrad.arrays.reach import in_order
 from effgrad.arrays.signatures import check_out
@@ -280,7 +280,8 @@ class ArrayMethods(Protocols):
                 "and write each field"
             )
         # A cast to integers or booleans is constant almost everywhere, so it is applied to the plain value.
-        return in_order(operations.astype(self if dtype.kind in "fcO" else plain(self), dtype=dtype), order)
+        result = in_order(operations.astype(self if dtype.kind in "fcO" else plain(self), dtype=dtype), order)
+        return without_axes(result) if isinstance(example(self), np.ndarray) else result
 
     def conjugate(self) -> Value:
         return np.conjugate(self) if self.dtype.kind == "c" else self

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts
-from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, memory_like, ndim_of, shape_of, size_of, without_axes
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import (
@@ -379,8 +379,8 @@ FUNCTIONS.enter({
     np.take: _take, np.take_along_axis: _take_along_axis,
     np.sort: _sort, np.partition: _partition,
     np.tril: lambda m, k=0: tril(_rows(m), k=k), np.triu: lambda m, k=0: triu(_rows(m), k=k),
-    np.copy: lambda a, order="K", **_: a.copy(order), np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: np.size(np.broadcast_to(False, a.shape), axis),
+    np.copy: lambda a, order="K", **_: without_axes(a.copy(order)), np.shape: lambda a: a.shape,
+    np.size: lambda a, axis=None: np.size(np.broadcast_to(False, a.shape), axis), np.ndim: lambda a: a.ndim,
     np.iscomplexobj: lambda a: np.iscomplexobj(plain(a)),
 })  # fmt: skip
 FUNCTIONS.enter({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})

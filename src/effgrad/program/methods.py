@@ -23,7 +23,7 @@ WRITING = frozenset(("fill", "put", "itemset", "__setitem__", "sort", "partition
 # Methods that may return a view, which is NumPy's own.
 VIEWING = VIEWING_METHODS | {"astype", "view", "conj", "conjugate", "getfield", "__getitem__", "__array__"}
 # Methods that only move the elements of an array, so that they apply to each field of records.
-MOVING = frozenset(("copy", "take", "repeat", "flatten", "ravel", "reshape"))
+MOVING = frozenset(("copy", "__copy__", "__deepcopy__", "take", "repeat", "flatten", "ravel", "reshape"))
 # Methods with a parameter `out`; NumPy's functions of the same names take the same arguments.
 WITH_OUT = frozenset((
     "all", "any", "argmax", "argmin", "choose", "clip", "conj", "conjugate", "cumprod", "cumsum", "dot", "max", "mean",
@@ -68,10 +68,16 @@ def array_method(array: Object, f: Function, *args: Object, **kwargs: Object) ->
     name = f.__name__
     if name in WRITING:
         return _writing(f, array, args, kwargs)
-    shown = f(*args, **kwargs) if memory is not None and name in VIEWING else None
+    shown = None if memory is None else _shown(f, array, args, kwargs)
     if shown is not None and np.may_share_memory(shown, array):
         return shown
     return _by_value(name, shown, memory, array, args, kwargs)
+
+
+def _shown(f: Function, array: Object, args: Object, kwargs: Object) -> Object:
+    """Return NumPy's result for the array's own memory if it may be a view, or an array without axes, else None."""
+    asks = f.__name__ in VIEWING or not array.ndim and f.__name__ in MOVING
+    return f(*args, **kwargs) if asks else None
 
 
 def _set_item(array: Object, key: Object, value: Object) -> None:

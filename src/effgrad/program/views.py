@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import order_of
+from effgrad.arrays.layout import order_of, without_axes
 from effgrad.arrays.value import Tracer, example
 from effgrad.arrays.written import read
 from effgrad.program.subclasses import is_held
@@ -51,5 +51,5 @@ def trimmed(f: Any, target: Object) -> Object:
 
 
 def laid_as(outline: Object, value: Object) -> Object:
-    """Return a copy of a value in the memory order of NumPy's own result `outline`."""
-    return value.copy(order_of(outline))
+    """Return a copy of a value in the form of NumPy's own result `outline`: an array, in its memory order."""
+    return without_axes(value.copy(order_of(outline)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import reach
-from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of
+from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of, without_axes
 from effgrad.arrays.signatures import ask_numpy
 from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import FUNCTIONS, Tracer, composed, contiguous, outline, plain, traced_inside
@@ -100,7 +100,7 @@ def _made(rule: Function) -> Callable[..., object]:
     @functools.wraps(rule)
     def make(*args: object, **kwargs: object) -> object:
         result = rule(*args, **kwargs)
-        return result if isinstance(plain(result), np.ndarray) else np.reshape(result, (1,))[0, ...]
+        return result if isinstance(plain(result), np.ndarray) else without_axes(result)
 
     return make
 

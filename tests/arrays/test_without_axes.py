@@ -1,0 +1,65 @@
+"""An array without axes stays an array that can be written to, however it is copied."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from effgrad import compile, grad, value_and_grad
+
+X = np.array([2.0, 3.0, 5.0])
+
+
+def filled(x):
+    a = np.zeros(())
+    a[...] = x[0]
+    return a
+
+
+MADE = {
+    "filled": filled, "np.array": lambda x: np.array(x[0]), "np.asarray": lambda x: np.asarray(x[0] * 1),
+    "reshaped": lambda x: x[:1].reshape(()), "an item": lambda x: x[0, ...],
+}  # fmt: skip
+COPIED = {
+    "copy": lambda a: a.copy(), "np.copy": np.copy, "np.array": np.array, "astype": lambda a: a.astype(float),
+    "narrower": lambda a: a.astype(np.float32), "np.astype": lambda a: np.astype(a, np.float64),
+    "broadcast": lambda a: np.broadcast_to(a, ()).copy(), "zeros_like": np.zeros_like, "T": lambda a: a.T,
+    "reshape": lambda a: a.reshape(()), "squeeze": np.squeeze, "full": lambda a: np.full((), a),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@pytest.mark.parametrize("name", COPIED)
+def test_a_copy_without_axes_can_be_written_to(name, make):
+    """The copy was a number: `b[()] = v` raised TypeError, as NumPy's numbers do."""
+
+    def f(x):
+        a = make(x)
+        b = COPIED[name](a)
+        b[()] = x[1]
+        b += x[2]
+        return float(a * b)
+
+    h, unit = 1e-2 if name == "narrower" else 1e-5, np.eye(3)
+    step = np.float64(h)
+    differences = [(f(X + step * u) - f(X - step * u)) / (2 * step) for u in unit]
+    value, gradient = value_and_grad(f)(X)
+    assert value == f(X.copy())
+    np.testing.assert_allclose(gradient, differences, rtol=1e-4 if name == "narrower" else 1e-8, atol=1e-8)
+    compiled = compile(grad(f))
+    compiled(2 * X)
+    np.testing.assert_allclose(compiled(X), gradient, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@pytest.mark.parametrize("name", COPIED)
+def test_a_copy_without_axes_has_the_class_of_numpys(name, make):
+    found = []
+    grad(lambda x: found.append(isinstance(COPIED[name](make(x)), np.ndarray)) or x[0])(X)
+    assert found == [isinstance(COPIED[name](make(X)), np.ndarray)]
+
+
+def test_a_number_that_is_cast_stays_a_number():
+    found = []
+    grad(lambda x: found.append(isinstance(x[0].astype(float), np.ndarray)) or copy.copy(x)[0])(X)
+    assert found == [False]
