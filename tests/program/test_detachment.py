@@ -172,7 +172,6 @@ REFUSED = {
     "np.save": (lambda x: np.save(io.BytesIO(), x), r"numpy\.save has no derivative rule"),
     "np.savetxt": (lambda x: np.savetxt(io.StringIO(), x), r"numpy\.savetxt has no derivative rule"),
     "np.nditer": (lambda x: sum(a * a for a in np.nditer(x)), r"plain memory"),
-    "np.frompyfunc": (lambda x: np.sum(np.frompyfunc(lambda a: a * a, 1, 1)(x)), r"np\.vectorize has one"),
     "a field without a rule": (
         lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).hess_inv[0, 0],
         r"scipy\.optimize\.minimize.*hess_inv",

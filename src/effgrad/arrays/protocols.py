@@ -253,10 +253,6 @@ def no_rule(function: Function) -> NoRule:
     name = getattr(function, "__name__", str(function))
     module = getattr(function, "__module__", None) or "numpy"
     if isinstance(function, np.ufunc) and getattr(np, name, None) is not function:
-        if name.endswith(" (vectorized)"):
-            return NoRule(
-                f"{name[:-13]}, made a ufunc by numpy.frompyfunc, has no derivative rule; np.vectorize has one"
-            )
         module = "scipy.special"
     return NoRule(f"{module}.{name} has no derivative rule; CONTRIBUTING.md says how to add one in a few lines")
 

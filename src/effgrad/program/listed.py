@@ -1,6 +1,7 @@
 """The conversion of lists and tables with traced numbers to arrays, for functions that take these as arrays."""
 
 import functools
+import gc
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from effgrad.arrays.labelled import to_array
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import LISTS, NUMERIC, Tracer, plain_tree, stack_nested, traced_inside
+from effgrad.arrays.written import read
 from effgrad.functions.scipy.tables import Calling, Items, Method
 from effgrad.vocabulary import Function, Object, Shape
 
@@ -67,11 +69,6 @@ def keys(arg: Any) -> Any:
     return tuple(gathered_items(arg)) if type(arg) is list and traced_inside(arg) else arg
 
 
-def is_irregular(value: Any) -> bool:
-    """Whether a list is no array of numbers: it has items of several shapes, or other objects."""
-    return type(value) in (list, tuple) and _form(value, True) is None
-
-
 def objects(value: Any) -> np.ndarray:
     """Return `np.array(value, dtype=object)` of a traced array, or of nested lists with traced values."""
     shape = np.array(plain_tree(value), dtype=object).shape
@@ -79,6 +76,39 @@ def objects(value: Any) -> np.ndarray:
     for place in np.ndindex(shape):
         result[place] = functools.reduce(lambda part, index: part[index], place, value)
     return result
+
+
+def of_objects(f: Any) -> bool:
+    """Whether a function of NumPy is a ufunc made by `np.frompyfunc`, which works on objects only."""
+    return isinstance(f, np.ufunc) and set("".join(f.types)) <= set("O->")
+
+
+def with_objects(ufunc: Any, method: str, rewrite: Function) -> Any:
+    """Return a method of a ufunc of objects with its function rewritten; traced arrays are arrays of traced numbers."""
+    (function,) = [part for part in gc.get_referents(ufunc) if callable(part)]
+    options = {} if ufunc.identity is None else {"identity": ufunc.identity}
+    f = getattr(np.frompyfunc(rewrite(function), ufunc.nin, ufunc.nout, **options), method)
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        return f(*map(as_objects, args), **{key: read(value) for key, value in kwargs.items()})
+
+    return given
+
+
+def as_objects(given: Any) -> Any:
+    """Return an array or list that holds traced numbers as an array of objects; return other values unchanged."""
+    value: Any = read(given)
+    if isinstance(value, Tracer):
+        value = value.tolist()  # type: ignore[attr-defined]
+        return objects(value) if type(value) is list else objects([value]).reshape(())
+    return objects(value) if type(value) in LISTS and traced_inside(value) else value
+
+
+def numbers_of_objects(value: Any) -> Any:
+    """Return an array of objects, if traced numbers are among them, as nested lists; return other values unchanged."""
+    if type(value) is not np.ndarray or not value.dtype.hasobject or value.dtype.names is not None:
+        return value
+    return items if traced_inside(items := value.tolist()) else value
 
 
 def ungathered(arg: Object) -> Object:

@@ -9,8 +9,9 @@ from effgrad.arrays.layout import VIEWING_METHODS
 from effgrad.arrays.record import preserve
 from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.subarrays import real
-from effgrad.arrays.value import Tracer, traced_inside
+from effgrad.arrays.value import Tracer, stack_nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
+from effgrad.program.listed import numbers_of_objects
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.structured import by_fields
@@ -56,6 +57,8 @@ def array_method(array: Object, f: Function, *args: Object, **kwargs: Object) ->
     operation = OPERATIONS.get((f.__name__, len(args)))
     if operation is not None:
         return operation(array, *args)
+    if array.dtype.kind == "O" and f.__name__ == "astype":
+        return _cast_objects(f, array, *args, **kwargs)
     memory = None
     if memories:
         memory = memory_of(array)
@@ -78,6 +81,12 @@ def _shown(f: Function, array: Object, args: Object, kwargs: Object) -> Object:
     """Return NumPy's result for the array's own memory if it may be a view, or an array without axes, else None."""
     asks = f.__name__ in VIEWING or not array.ndim and f.__name__ in MOVING
     return f(*args, **kwargs) if asks else None
+
+
+def _cast_objects(f: Function, array: Object, dtype: Object, *args: Object, **kwargs: Object) -> Object:
+    """Return `array.astype(dtype)` of an array of objects, some of which may be traced numbers."""
+    numbers = array if np.dtype(dtype).hasobject else numbers_of_objects(array)
+    return f(dtype, *args, **kwargs) if numbers is array else stack_nested(numbers).astype(dtype, *args, **kwargs)
 
 
 def _set_item(array: Object, key: Object, value: Object) -> None:

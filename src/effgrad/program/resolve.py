@@ -36,7 +36,7 @@ from effgrad.program.handed import each_item, hand_out
 from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, Namespace, content, like
-from effgrad.program.listed import with_listed_values
+from effgrad.program.listed import of_objects, with_listed_values, with_objects
 from effgrad.program.methods import array_method, in_memory, of_array, with_out
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
@@ -204,8 +204,10 @@ def compiled(f: Function) -> Object:
     return converting(f, _now_plain) if rule is None and policy.calls_nothing(f) else reading_callbacks(rule or f)
 
 
-def ufunc_method(f: Function) -> Object:
+def ufunc_method(f: Any) -> Object:
     """Return the target of a ufunc's method, such as `np.add.reduce`, or `np.add.at`, which writes to an argument."""
+    if of_objects(f.__self__):
+        return with_objects(f.__self__, f.__name__, call)
     if f.__name__ == "at":
         return registry.writing(f, with_listed_values(f))
     return registry.with_out(f, registry.with_lists(f, f))
@@ -345,7 +347,7 @@ def cached(f: Any) -> Object:
 
 def of_numpy(f: Function) -> Object:
     """Return the target of a function of NumPy's protocols: its rule, called with the current values of arrays."""
-    return KNOWN.keep(f, RULES.of_numpy(f))
+    return with_objects(f, "__call__", call) if of_objects(f) else KNOWN.keep(f, RULES.of_numpy(f))
 
 
 def descriptor(f: Function) -> Object:

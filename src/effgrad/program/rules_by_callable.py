@@ -29,7 +29,9 @@ from effgrad.nested import leaves
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
-from effgrad.program.listed import gatherer, given_arrays, given_tables, is_irregular, objects, ungathered
+from effgrad.program.listed import (
+    as_objects, gatherer, given_arrays, given_tables, numbers_of_objects, ungathered,
+)  # fmt: skip
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_mask, has_subclass, is_held, perform
@@ -292,9 +294,11 @@ def with_records(f: Any, target: Any) -> Any:
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
         if args and type(args[0]) in TEXTUAL:
             refuse_texts(args[0])
+        if args and dtype is not None and not np.dtype(dtype).hasobject:
+            args = (numbers_of_objects(args[0]), *args[1:])
         if args and dtype is not None and np.dtype(dtype).hasobject and not {*kwargs} - {"dtype"}:
-            if is_irregular(args[0]) and traced_inside(args[0]):
-                return objects(args[0])
+            if traced_inside(args[0]):
+                return as_objects(args[0])
         if args and dtype is not None and np.dtype(dtype).names is not None and traced_inside(args[0]):
             result = f(plain_tree(args[0]), *args[1:], **kwargs)
             vars(SOURCES.operations)["write_item"](args[0], result, ...)

@@ -1,7 +1,7 @@
 """The names of the functions of NumPy and `math` without a rule of ours, and why each needs none or has none."""
 
-# Functions that NumPy's own Python code computes with functions that have rules.
-WRITTEN_IN_NUMPY = {"numpy": "fromfunction row_stack"}
+# Functions that NumPy computes with functions that have rules, or with the program's own.
+WRITTEN_IN_NUMPY = {"numpy": "fromfunction frompyfunc row_stack"}
 # Functions whose results are constants, by the reason.
 CONSTANTS = {
     "numpy": {
@@ -20,7 +20,6 @@ NO_RULE = {
             fromregex fromstring genfromtxt load loadtxt save savetxt savez savez_compressed""",
         "of dates": "busday_count busday_offset datetime_as_string datetime_data is_busday isnat",
         "reads memory": "from_dlpack nested_iters",
-        "an array of objects: use np.vectorize": "frompyfunc",
     },
 }
 # Functions about NumPy itself, which compute nothing with arrays.
