@@ -291,3 +291,27 @@ def test_code_without_source_reads_the_functions_that_it_closes_over():
     # A function of a function: what is read once is not read again.
     along = names["total"](lambda x: jvp(f, (x,), (x,))[1])
     np.testing.assert_allclose(grad(along)(x), expected + x * expected * (1 - expected))
+
+
+UFUNCS_WITHOUT_SOURCE = """
+import numpy as np, functools
+
+def f(x):
+    y = np.add.reduce(x * x) * np.add.nin + np.multiply.reduce(x) + np.add.accumulate(x)[1]
+    y = y + np.add.reduceat(x, [0, 1])[0] * np.multiply.identity + functools.reduce(np.multiply, x)
+    out = np.zeros(2)
+    np.sin(x, out=out)
+    np.add.at(out, [0, 0], x[1])
+    return y + np.multiply.outer(out, x).sum()
+"""
+
+
+def test_code_without_source_calls_the_methods_of_ufuncs():
+    """`np.add` was its rule there, a function without methods: AttributeError."""
+    names = {"__name__": "__main__", "__builtins__": builtins}
+    exec(UFUNCS_WITHOUT_SOURCE, names)
+    f, x, h = names["f"], np.array([0.7, 1.3]), 1e-5
+    expected = [(f(x + d) - f(x - d)) / (2 * h) for d in h * np.eye(2)]
+    np.testing.assert_allclose(grad(f)(x), expected, rtol=1e-8)
+    np.testing.assert_allclose(compile(grad(f))(x), expected, rtol=1e-8)
+    np.testing.assert_allclose(grad(eval("lambda x: np.add.reduce(x**2)"))(x), 2 * x)

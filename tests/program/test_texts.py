@@ -246,3 +246,10 @@ def test_a_pattern_that_is_a_text_itself_keeps_its_numbers():
         return float((pattern % "a").split()[0]) ** 2
 
     assert grad(f)(1.5) == 3.0
+
+
+def test_an_array_without_axes_has_a_text():
+    """It was a TypeError of ours: NumPy's class of arrays makes none from a number."""
+    compiled = effgrad.compile(lambda n, x: x * len(str(n)))
+    assert [compiled(np.array(n), 2.0) for n in (3, 31)] == [2.0, 4.0]
+    assert grad(lambda x: float(str(np.array(x))) ** 2)(1.5) == 3.0

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from effgrad.vocabulary import Object
 
 
@@ -23,6 +25,20 @@ class Namespace(ModuleType):
 
     def __getattr__(self, name: str) -> Object:
         return self.__dict__["@link"](getattr(self.__dict__["@module"], name))
+
+
+class LinkedUfunc:
+    """A ufunc as a function without source sees it: a call and each method have their rules."""
+
+    def __init__(self, ufunc: np.ufunc, link: Callable[[Object], Any]) -> None:
+        self.ufunc, self.link = ufunc, link
+
+    def __call__(self, *args: Object, **kwargs: Object) -> Object:
+        return self.link(self.ufunc)(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Object:
+        value = getattr(self.ufunc, name)
+        return self.link(value) if callable(value) else value
 
 
 class Linked(dict[str, Any]):

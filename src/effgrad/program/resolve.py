@@ -35,7 +35,7 @@ from effgrad.program.dataclass import initialiser
 from effgrad.program.handed import each_item, hand_out
 from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
-from effgrad.program.linked import Linked, Namespace, content, like
+from effgrad.program.linked import Linked, LinkedUfunc, Namespace, content, like
 from effgrad.program.listed import of_objects, with_listed_values, with_objects
 from effgrad.program.methods import array_method, in_memory, of_array, with_out
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
@@ -119,6 +119,8 @@ def linked(f: FunctionType) -> FunctionType:
 def link(value: Object) -> Object:
     if type(value) not in LINKED:
         return Namespace(value, link) if type(value) is ModuleType else value
+    if type(value) is np.ufunc:
+        return LinkedUfunc(value, call)
     return creating(call(value)) if value in registry.CREATORS else call(value)
 
 
@@ -184,9 +186,8 @@ def builtin(f: Any) -> Object:
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
             return of_numpy(f)
-        if f in policy.INSPECTING_FRAMES or f in policy.BY_IDENTITY:
-            return KNOWN.keep(f, f)
-        return KNOWN.keep(f, iterating(f) if f in policy.ITERATING else compiled(f))
+        itself = f in policy.INSPECTING_FRAMES or f in policy.BY_IDENTITY
+        return KNOWN.keep(f, f if itself else iterating(f) if f in policy.ITERATING else compiled(f))
     if isinstance(owner, np.ufunc):
         return ufunc_method(f)
     if f == np.ndarray.__new__:
