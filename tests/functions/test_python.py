@@ -131,3 +131,20 @@ def test_functions_of_math_take_the_real_part_of_numpys_complex_numbers(name):
     np.testing.assert_array_equal(compile(grad(of_complex))(x), gradient)
     with pytest.raises(TypeError, match="must be real number"):
         grad(lambda x: f(x * 1j))(0.3)
+
+
+@pytest.mark.parametrize("x", [5e-324, 1e-310, -2e-320, 1e-300, 1.5, 8e307])
+def test_numbers_of_any_size_are_split_into_mantissa_and_exponent(x):
+    """The power of 2 for a subnormal number overflows: `math.frexp` was refused, and `np.frexp` gave NaN."""
+
+    def python(x):
+        return math.ldexp(*math.frexp(x))
+
+    def numpy(x):
+        return np.ldexp(*np.frexp(x))
+
+    mantissa = math.frexp(x)[0]
+    for f in (python, numpy, compile(numpy)):
+        assert value_and_grad(f)(x) == (x, 1.0)
+    scaled = grad(lambda x: math.frexp(x)[0] * 2.0**-1000)(x)
+    assert scaled * x == pytest.approx(mantissa * 2.0**-1000, rel=1e-12)

@@ -20,6 +20,7 @@ from effgrad.arrays.value import UFUNCS, Tracer, example, plain, plain_tree, tra
 from effgrad.errors import Detached
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.ufuncs import scaled
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 # Names in `math` and `cmath`, with the names of the NumPy functions that compute the same.
@@ -58,7 +59,7 @@ def _modf(x: Value) -> tuple[Value, Value]:
 
 def _frexp(x: Value) -> tuple[Value, int]:
     exponent = math.frexp(float(plain(x)))[1]
-    return x * 2.0**-exponent, exponent
+    return scaled(x, -exponent), exponent
 
 
 def _float(value: Value = 0.0) -> Value:
@@ -188,7 +189,7 @@ DEFINITIONS: dict[Value, dict[str, Value]] = {
         "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
         "prod": lambda values, start=1: functools.reduce(operator.mul, values, start),
         "fma": lambda x, y, z: x * y + z,
-        "ldexp": lambda x, i: x * 2.0**i,
+        "ldexp": scaled,
         "remainder": lambda x, y: x - y * np.rint(plain(x) / plain(y)),
         "modf": _modf,
         "frexp": _frexp,

@@ -37,7 +37,13 @@ def _modf(x: Value) -> Value:
 
 def _frexp(x: Value) -> Value:
     exponent = evaluated(_exponent, x)
-    return x * 2.0**-exponent, exponent
+    return scaled(x, -exponent), exponent
+
+
+def scaled(x: Value, exponent: Value) -> Value:
+    """Return `x * 2**exponent`, in two steps, as the power alone leaves the range where `x` is subnormal or huge."""
+    half = exponent // 2
+    return x * 2.0**half * 2.0 ** (exponent - half)
 
 
 def _exponent(x: Value) -> Value:
