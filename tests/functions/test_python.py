@@ -148,3 +148,33 @@ def test_numbers_of_any_size_are_split_into_mantissa_and_exponent(x):
         assert value_and_grad(f)(x) == (x, 1.0)
     scaled = grad(lambda x: math.frexp(x)[0] * 2.0**-1000)(x)
     assert scaled * x == pytest.approx(mantissa * 2.0**-1000, rel=1e-12)
+
+
+NUMBERS = (np.float16, np.float32, np.float64, np.longdouble, np.complex64, np.complex128, np.clongdouble)
+GIVEN = {
+    "a number of NumPy": lambda kind, x: kind(x[0]), "a Python number": lambda kind, x: kind(float(x[0])),
+    "an array": lambda kind, x: kind(x), "a list": lambda kind, x: kind([x[0], 2.0]),
+    "a single": lambda kind, x: kind(x[0].astype(np.float32)), "an array without axes": lambda kind, x: kind(x[0, ...]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("name", GIVEN)
+def test_classes_of_numpys_numbers_keep_derivatives(kind, name):
+    """`np.float32(x)` was refused, `np.longdouble(x)` a double, and `np.complex128` of a list a TypeError."""
+    x, found = np.array([0.75, 1.5]), []  # numbers that each class has
+
+    def f(x):
+        found.append(GIVEN[name](kind, x))
+        return float(np.sum(found[-1].real))
+
+    expected = GIVEN[name](kind, x)
+    np.testing.assert_array_equal(grad(f)(x), [1.0, float(name == "an array")])
+    assert (found[0].dtype, found[0].shape) == (np.asarray(expected).dtype, np.shape(expected))
+    assert isinstance(found[0], np.ndarray) is isinstance(expected, np.ndarray)
+    assert compile(f)(2 * x) == f(2 * x)
+
+
+def test_complex_of_an_array_of_one_number_is_a_number():
+    assert value_and_grad(lambda x: abs(complex(3 * x, 4 * x)) ** 2)(np.float32(1)) == (25, 50)
+    assert grad(lambda x: type(complex(x[0])) is complex and complex(x[0]).real ** 2)(np.array([1.5])) == [3.0]

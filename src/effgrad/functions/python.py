@@ -86,13 +86,18 @@ def _float64(value: Value = 0.0) -> Value:
     return array if ndim_of(array) else np.positive(_float(value))
 
 
+def _cast_to(kind: type) -> Function:
+    """Return the rule of a class of NumPy's numbers, which returns an array for an array."""
+    return lambda value=0.0, *imag: (_complex(value, *imag) if imag else as_array(value)).astype(kind)[()]
+
+
 def _type(*args: Value) -> Value:
     """`type`: the class of one argument, which for a traced value is that of its primal, or a new class of three."""
     return args[0].__class__ if len(args) == 1 else type(*args)
 
 
 def _complex(real: Value = 0.0, imag: Value = 0.0) -> Value:
-    return real + 1j * imag
+    return as_pythons(_one_number(real) + 1j * _one_number(imag))
 
 
 def _nditer(*args: Value, **kwargs: Option) -> Value:
@@ -222,7 +227,9 @@ RULES: list[Reached] = [
 # Classes: constructors of integers and booleans give constants; those of floating-point numbers keep a traced value.
 CLASSES: dict[Value, Value] = {
     **{kind: _constant(kind) for kind in (int, bool, range, np.int64, np.int32, np.intp, np.bool_)},
-    float: _float, np.float64: _float64, np.longdouble: _float64,
-    **dict.fromkeys((complex, np.complex128), _complex),
+    float: _float, np.float64: _float64, complex: _complex,
+    **{kind: _cast_to(kind) for kind in (
+        np.float16, np.float32, np.longdouble, np.complex64, np.complex128, np.clongdouble,
+    )},
     type: _type, np.nditer: _nditer, np.broadcast: Broadcast,
-}
+}  # fmt: skip
