@@ -46,6 +46,20 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+# Matrices and bands as lists of plain numbers beside a traced vector: the definitions indexed the list, a TypeError.
+ROWS, ROWS_OF_BAND = A.tolist(), BAND.tolist()
+PROGRAMS |= {
+    "rows: solve_banded": lambda x: la.solve_banded((1, 1), ROWS_OF_BAND, [x, 1, 2 * x]),
+    "rows: solveh_banded": lambda x: la.solveh_banded(ROWS_OF_BAND[:2], [x, 1, 2 * x]),
+    "rows: cho_solve": lambda x: la.cho_solve((ROWS, True), [x, 1, 2 * x]),
+    "rows: cho_solve_banded": lambda x: la.cho_solve_banded(([[4.0, 4, 4], [1, 1, 0]], True), [x, 1, 2 * x]),
+    "rows: lstsq": lambda x: la.lstsq(ROWS, [x, 1, 2 * x])[0],
+    "rows: np.linalg.lstsq": lambda x: np.linalg.lstsq(ROWS, [x, 1, 2 * x])[0],
+    "rows: solve_sylvester": lambda x: la.solve_sylvester(ROWS, ROWS, np.diag([x, 1, 2 * x])),
+    "rows: lyapunov": lambda x: la.solve_continuous_lyapunov(ROWS, np.diag([x, 1, 2 * x])),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_list_with_traced_numbers_is_an_array_to_scipy(name):
     """`scipy.linalg.solve(A, [x, 1])` and its like were refused, where NumPy's functions were not."""
@@ -56,3 +70,36 @@ def test_a_list_with_traced_numbers_is_an_array_to_scipy(name):
     assert grad(total)(1.3) == pytest.approx(float(expected), rel=1e-7, abs=1e-9)
     np.testing.assert_allclose(jvp(f, (1.3,), (1.0,))[0], f(1.3), rtol=1e-13)
     assert compile(grad(total))(1.3) == pytest.approx(grad(total)(1.3), rel=1e-10)
+
+
+
+FINITE = {
+    "solve": lambda x: np.sum(la.solve(A, x)), "inv": lambda x: np.sum(la.inv(np.outer(x, x) + A)),
+    "cholesky": lambda x: np.sum(la.cholesky(np.outer(x, x) + A)), "lstsq": lambda x: np.sum(la.lstsq(A, x)[0]),
+    "solve_triangular": lambda x: np.sum(la.solve_triangular(A, x)), "norm": lambda x: la.norm(x),
+    "eigvalsh": lambda x: la.eigvalsh(np.outer(x, x) + A)[0], "solve_toeplitz": lambda x: la.solve_toeplitz(A[0], x)[0],
+    "solve_banded": lambda x: la.solve_banded((1, 1), BAND, x)[0], "in a loop": lambda x: in_a_loop(x),
+    "np.asarray_chkfinite": lambda x: np.sum(np.asarray_chkfinite(x)),
+}  # fmt: skip
+
+
+def in_a_loop(x):
+    y = x
+    for _ in range(60):
+        y = la.solve(A + np.outer(y, y), x)
+    return np.sum(y)
+
+
+@pytest.mark.parametrize("derive", [lambda f: f, grad], ids=["value", "gradient"])
+@pytest.mark.parametrize("name", FINITE)
+def test_a_compiled_program_checks_that_arrays_are_finite(name, derive):
+    """It gave NaN, or the derivative of a value that SciPy refuses to compute."""
+    f, x = derive(FINITE[name]), np.array([0.3, 0.7, 0.2])
+    compiled = compile(f)
+    for bad in (np.nan, np.inf):
+        np.testing.assert_allclose(compiled(x), f(x), rtol=1e-10)
+        for run in (f, compiled):
+            with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+                run(np.array([0.3, bad, 0.2]))
+    unchecked = compile(lambda x: np.sum(la.solve(A, x, check_finite=False)))
+    assert np.isnan([unchecked(x), unchecked(x * np.nan)]).tolist() == [False, True]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from effgrad.arrays.signatures import ask_again, raise_as_numpy
-from effgrad.arrays.value import Tracer, example, outline, plain, stack_nested, traced_inside
+from effgrad.arrays.value import Tracer, depends, example, outline, plain, stack_nested, traced_inside
 from effgrad.errors import EffgradError, NoRule
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
 
@@ -54,9 +54,18 @@ def as_array(
     return array(value, dtype, copy=copy, order=order)
 
 
+def _is_staged(a: Value) -> bool:
+    """Whether a value is in a staged program or in a batch, where a test is an operation."""
+    return isinstance(inside := plain(a), Tracer) and depends(inside)
+
+
 def all_finite(a: Value, dtype: DTypeLike = None, order: Option = None) -> Value:
     """`np.asarray_chkfinite` of a traced array, with NumPy's error."""
-    numpy.asarray_chkfinite(example(a))
+    if _is_staged(a):
+        if not numpy.all(numpy.isfinite(a)):
+            numpy.asarray_chkfinite(numpy.nan)
+    else:
+        numpy.asarray_chkfinite(example(a))
     return as_array(a, dtype, order)
 
 

@@ -80,6 +80,7 @@ def _rounding(a: Value) -> float:
 
 
 def _lstsq(a: Value, b: Value, rcond: Option = None) -> Value:
+    a = np.asarray(a)
     m, n = shape_of(a)
     eps = np.finfo(dtype_of(a)).eps
     limit = eps * max(m, n) if rcond is None else eps if rcond < 0 else rcond

@@ -2,11 +2,11 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from effgrad.arrays.layout import dtype_of, shape_of
-from effgrad.arrays.reach import np
+from effgrad.arrays.reach import all_finite, np
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer, plain
 from effgrad.arrays.value import traced_inside as traced_inside
@@ -135,12 +135,16 @@ def by_name(original: Callable[..., object], rule: Function, title: str) -> Valu
         return rule
     if any(p.kind is p.VAR_POSITIONAL for p in names.parameters.values()):
         return rule
+    checks = "check_finite" in names.parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in own.values())
 
     @functools.wraps(rule)
     def call(*args: Value, **kwargs: Option) -> Value:
         positional, named = [], {}
-        for name, value in names.bind(*args, **kwargs).arguments.items():
+        arguments = {name: as_matrix(value) for name, value in names.bind(*args, **kwargs).arguments.items()}
+        if arguments.get("check_finite", checks):
+            check_finite(arguments.values())
+        for name, value in arguments.items():
             if names.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
                 named.update(value)
             elif name not in own and not takes_any:
@@ -152,6 +156,21 @@ def by_name(original: Callable[..., object], rule: Function, title: str) -> Valu
         return rule(*positional, **named)
 
     return call
+
+
+def as_matrix(value: Value) -> Value:
+    """Return nested lists of plain numbers as an array, also in a tuple such as `(c, lower)`; else return the value."""
+    if type(value) is tuple:
+        return tuple(map(as_matrix, value))
+    nested = type(value) is list and value and type(value[0]) in (list, tuple) and not traced_inside(value)
+    return np.asarray(value) if nested and len(set(map(len, value))) == 1 else value
+
+
+def check_finite(arguments: Iterable[Value]) -> None:
+    """Raise SciPy's error if an array is not finite, in a staged program or a batch; elsewhere SciPy has done so."""
+    for value in arguments:
+        if isinstance(plain(value), Tracer):
+            all_finite(value)
 
 
 def _undeclared(title: str, parameter: inspect.Parameter, value: Value) -> None:
