@@ -86,3 +86,44 @@ def test_integers_written_by_a_mask_fit_or_raise(n):
     for call in (lambda: fixed(BYTES), lambda: changing(BYTES, n)):
         with pytest.raises(OverflowError):
             call()
+
+
+NARROW = {
+    "an item": lambda n: item(n), "a list": lambda n: np.array([n, 1], dtype=np.int8)[0],
+    "asarray": lambda n: np.asarray([[n]], np.int8)[0, 0], "full": lambda n: np.full(2, n, dtype=np.int8)[0],
+    "fill": lambda n: filled(n), "copyto": lambda n: copied(n), "astype": lambda n: np.asarray(n).astype(np.int8),
+    "array of one": lambda n: np.array(n, dtype=np.int8), "uint8": lambda n: np.array([n], np.uint8)[0],
+}  # fmt: skip
+
+
+def item(n):
+    a = np.zeros(2, np.int8)
+    a[0] = n
+    return a[0]
+
+
+def filled(n):
+    a = np.zeros(2, np.int8)
+    a.fill(n)
+    return a[1]
+
+
+def copied(n):
+    a = np.zeros(2, np.int8)
+    np.copyto(a, n, casting="unsafe")
+    return a[1]
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint8, np.array], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("name", NARROW)
+def test_an_integer_that_does_not_fit_is_an_error_or_wraps_as_in_numpy(name, kind):
+    """A compiled program's first call decided: 300 became 44 where NumPy raises OverflowError."""
+    f = compile(lambda n, x: x * NARROW[name](n))
+    for n in (3, 200, 127, -1 if kind is not np.uint8 else 255, 300 if kind is not np.uint8 else 128):
+        try:
+            expected = 2.0 * NARROW[name](kind(n))
+        except OverflowError as error:
+            with pytest.raises(OverflowError, match=str(error)):
+                f(kind(n), 2.0)
+        else:
+            assert f(kind(n), 2.0) == expected

@@ -302,6 +302,10 @@ class ArrayMethods(Protocols):
     def flatten(self, order: Option = "C") -> Value:
         return np.ravel(self, order).copy()
 
+    def is_integer(self) -> bool:
+        inside = plain(self)
+        return bool(np.isfinite(inside) & (np.trunc(inside) == inside))
+
     def item(self, *place: Value) -> Value:
         np.asarray(outline(self)).item(*plain_tree(place))  # NumPy's error for what is no place
         if not place:

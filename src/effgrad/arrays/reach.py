@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from effgrad.arrays.layout import extremes
 from effgrad.arrays.signatures import ask_again, raise_as_numpy
 from effgrad.arrays.value import Tracer, depends, example, outline, plain, stack_nested, traced_inside
 from effgrad.errors import EffgradError, NoRule
+from effgrad.nested import map_leaves
 from effgrad.vocabulary import DTypeLike, Function, Option, Params, Shape, Value
 
 if TYPE_CHECKING:
@@ -42,9 +44,19 @@ def array(
     else:
         result = stack_nested(value)
     if dtype is not None and numpy.dtype(dtype) != result.dtype:
+        _check_fits(result, value, numpy.dtype(dtype))
         result = result.astype(dtype)
     result = in_order(result, order)
     return result if result.ndim >= ndmin else numpy.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+
+
+def _check_fits(integers: Value, value: Value, dtype: Value) -> None:
+    """Raise NumPy's error for integers that do not fit; NumPy wraps some of its own integers without an error."""
+    if dtype.kind not in "iu" or integers.dtype.kind not in "iu":
+        return
+    least, largest = extremes(dtype)
+    if numpy.any((integers < least) | (integers > largest)):
+        numpy.array(map_leaves(example, value), dtype)
 
 
 def as_array(
@@ -91,7 +103,8 @@ def full(
     shape: Shape, fill_value: Value, dtype: DTypeLike = None, order: Option = "C", *, device: Option = None,
     like: Option = None,
 ) -> Value:  # fmt: skip
-    return array(numpy.broadcast_to(as_array(fill_value, dtype), shape), order=order)
+    number = as_array(fill_value, dtype if type(example(fill_value)) is int else None)
+    return array(numpy.broadcast_to(number, shape), dtype, order=order)
 
 
 RULES: dict[str, Value] = {

@@ -23,8 +23,11 @@ CALLING_BACK = ("scipy.optimize", "scipy.integrate")
 # Modules of SciPy whose functions take sequences of arrays, and functions that take a tuple as several arguments.
 OF_LISTS = ("scipy.interpolate", "scipy.sparse")
 OF_TUPLES = frozenset(("solve_toeplitz", "matmul_toeplitz", "cho_solve", "cho_solve_banded", "lu_solve"))
-# Functions of NumPy that read attributes of their argument, and so reject a list.
-OF_ARRAYS = frozenset((np.array2string, np.array_repr, np.array_str, np.common_type, np.result_type, np.unstack))
+# Functions of NumPy that treat a list in another way than an array: most read attributes, and so reject it.
+OF_ARRAYS = frozenset((
+    np.array2string, np.array_repr, np.array_str, np.common_type, np.result_type, np.unstack, np.array, np.asarray,
+    np.asanyarray,
+))  # fmt: skip
 
 
 def gathered(value: object) -> Object:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of
 from effgrad.arrays.marks import no_mark
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, example, plain, staging, traced_inside
@@ -55,7 +55,11 @@ def _counted(value: object, array: object) -> Object:
         return value
     if dtype_of(example(value)).kind in "fc":
         raise no_mark(array)
-    return np.asarray(plain(value))
+    given = np.asarray(plain(value))
+    if isinstance(value, np.ndarray):
+        return given
+    # NumPy casts an array, but raises an error for a number that does not fit.
+    return given.item() if type(example(value)) in PYTHON_NUMBERS else given[()]
 
 
 def as_objects(array: Object, key: Object, value: Object) -> Object:

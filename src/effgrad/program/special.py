@@ -37,6 +37,8 @@ COMPARING = (min, max, sorted)
 OF_ARRAYS = frozenset((
     "__len__", "__iter__", "__getitem__", "__setitem__", "__contains__", "shape", "ndim", "dtype", "size",
 ))  # fmt: skip
+# Attributes that traced values have for the numbers among them.
+OF_NUMBERS = frozenset(("is_integer", "bit_length", "bit_count", "as_integer_ratio", "to_bytes"))
 # They read numbers from texts.
 OF_TEXTS = (np.fromstring, np.loadtxt, np.genfromtxt, ast.literal_eval, json.loads, json.load, compile)
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne",
@@ -145,7 +147,7 @@ def get_attribute(*args: Value) -> Value:
     try:
         return operations.attribute(args[0], args[1])
     except AttributeError:
-        if len(args) == 2:
+        if len(args) == 2 or _stands_for_one_with(args[0], args[1]):
             raise
         return args[2]
 
@@ -156,13 +158,19 @@ def has_attribute(owner: Value, name: str, /) -> bool:
     try:
         operations.attribute(owner, name)
     except AttributeError:
-        return False
+        return _stands_for_one_with(owner, name)
     return True
 
 
 def _lacks(owner: Value, name: str) -> bool:
-    """Whether a traced number has an attribute of arrays that the number it stands for lacks, such as `__len__`."""
-    return name in OF_ARRAYS and isinstance(owner, Tracer) and not hasattr(owner.__class__, name)
+    """Whether a traced value has an attribute that the number or array it stands for lacks, such as `__len__`."""
+    known = name in OF_ARRAYS or name in OF_NUMBERS
+    return known and isinstance(owner, Tracer) and not hasattr(owner.__class__, name)
+
+
+def _stands_for_one_with(owner: Value, name: str) -> bool:
+    """Whether a traced value stands for a number or an array with an attribute."""
+    return isinstance(owner, Tracer) and name[:2] != "__" and hasattr(owner.__class__, name)
 
 
 def set_attribute(owner: Value, name: str, value: Value, /) -> None:

@@ -99,6 +99,12 @@ def _inverted(self: Value) -> Value:
     return _logical(self)
 
 
+def _of_value(name: str) -> Value:
+    return lambda self, *args, **options: getattr(guarded_value(self), name)(*args, **options)
+
+
+for _name in ("bit_length", "bit_count", "as_integer_ratio", "to_bytes"):
+    setattr(Staged, _name, _of_value(_name))
 _logical, Staged.__invert__ = Staged.__invert__, _inverted  # type: ignore[method-assign]
 for _name in ("add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "lshift", "rshift", "and", "or", "xor"):
     for _reflected in (False, True):
