@@ -125,7 +125,7 @@ COMPOSED = {
     "assoc_laguerre": (lambda x: sp.assoc_laguerre(x, 3, 0.5), [REAL]),
     "sinc": (lambda x: sp.sinc(x), [REAL]),
 }
-COMPOSITIONS = [sp.zetac, sp.elliprc, sp.elliprd, sp.elliprf, sp.elliprg, sp.elliprj]
+COMPOSITIONS = [sp.zetac, sp.elliprc, sp.elliprd, sp.elliprf, sp.elliprj]
 RULES = special.RULES | bessel.RULES
 CASES = {
     **{f.__name__: (lambda *args, f=f: real_and_imaginary(f(*args)), DOMAINS.get(f, [PROBABILITY]))
@@ -271,6 +271,27 @@ EXACT = {
         lambda x: sp.elliprc(1.0, x), lambda x: mpmath.sqrt(1 / (1 - x)) * mpmath.elliprc(1 - x, -x), [-0.7]
     ),
     "elliprg": (lambda x: sp.elliprg(1.0, 0.2, x), lambda x: mpmath.elliprg(1, mpmath.mpf(0.2), x), [0.05, 1.0, 50.0]),
+    "elliprc at 0": (lambda x: sp.elliprc(0.0, x), lambda x: mpmath.pi / 2 / mpmath.sqrt(x), [1e-9, 2.0]),
+    "elliprc far": (lambda x: sp.elliprc(1e20, x), lambda x: mpmath.elliprc(mpmath.mpf(10) ** 20, x), [1.0, 1e19]),
+    "elliprj far": (lambda p: sp.elliprj(1.0, 2.0, 3.0, p), lambda p: mpmath.elliprj(1, 2, 3, p), [6.1, 1e3, 1e9]),
+    "elliprj in a first far": (
+        lambda x: sp.elliprj(x, 0.0, 2.0, 30.0), lambda x: mpmath.elliprj(x, 0, 2, 30), [1.0, 5.0, 20.0]
+    ),
+    "elliprg far": (
+        lambda x: sp.elliprg(1e20, x, 1.0), lambda x: mpmath.elliprg(mpmath.mpf(10) ** 20, x, 1), [1.0, 9.0]
+    ),
+    "elliprg near 0": (
+        lambda x: sp.elliprg(1e-20, x, 1.0), lambda x: mpmath.elliprg(mpmath.mpf(1e-20), x, 1), [1e-9, 2.0]
+    ),
+    "elliprg at 0": (lambda x: sp.elliprg(0.0, x, 1e10), lambda x: mpmath.elliprg(0, x, 10**10), [1.0, 1e11]),
+    "poch left": (lambda z: sp.poch(z, 2.5), lambda z: mpmath.rf(z, 2.5), [-40.3, -3.0, -1.0 - 1e-9, 0.0, 0.3]),
+    "poch of an integer": (
+        lambda z: sp.poch(z, 3.0), lambda z: z * (z + 1) * (z + 2), [-7.0, -3.0, -2.0, -1.5, 0.0, 2.0]
+    ),
+    "poch of a negative integer": (lambda z: sp.poch(z, -1.0), lambda z: 1 / (z - 1), [-3.0, -0.5, 0.0, 0.4]),
+    "boxcox of 0": (lambda p: sp.boxcox(0.0, p), lambda p: -1 / p, [0.5, 1.0, 3.0]),
+    "boxcox1p of -1": (lambda p: sp.boxcox1p(-1.0, p), lambda p: -1 / p, [0.5, 1.0, 3.0]),
+    "agm far": (lambda x: sp.agm(1e200 * x, 1e200), lambda x: 10**200 * mpmath.agm(x, 1), [0.01, 1.0, 3.0]),
     "ellipkinc at 0": (
         lambda m: sp.ellipkinc(1.2, m), lambda m: mpmath.ellipf(mpmath.mpf(1.2), m), [1e-12, -30.0, 0.5, 0.999]
     ),
@@ -455,6 +476,24 @@ def test_carlsons_integrals_have_scipys_value_to_the_bit(name):
     f = lambda x: function(x, *others)  # noqa: E731
     x = rng.uniform(0.1, 2.0, 40)
     np.testing.assert_array_equal(jvp(f, (x,), (x,))[0], f(x))
+
+
+PRINCIPAL = [(1.0, 2, 3, -1), (3.0, 1, 2, -5), (1.0, 1, 1, -2), (1.0, 3, 2, -1e3), (2.0, 1, 1, -0.1)]
+
+
+@pytest.mark.parametrize("args", PRINCIPAL)
+def test_elliprj_left_of_0_is_a_principal_value(args):
+    """Its derivative was NaN: the definition took roots of negative numbers."""
+    point = np.array(args)
+    for i, unit in enumerate(np.eye(4)):
+        expected, error = directional(lambda x: sp.elliprj(*x), point, unit * abs(point[i]), step=0.01)
+        found = grad(lambda x: sp.elliprj(*x))(point)[i] * abs(point[i])
+        assert error < 1e-8 and found == pytest.approx(float(expected), rel=1e-8, abs=1e-9)
+
+
+def test_the_arithmetic_geometric_mean_with_0_is_0():
+    for x, y, slope in ((1.0, 0.0, 0.0), (0.0, 1.0, np.inf), (-2.0, 0.0, 0.0)):
+        assert grad(lambda a, y=y: sp.agm(a, y))(x) == grad(lambda a, y=y: sp.agm(y, a))(x) == slope
 
 
 @pytest.mark.parametrize("z", [0.7 + 0.3j, -3.4 + 1.2j, 25 - 40j, -0.5 - 1e-3j])

@@ -34,6 +34,18 @@ def _rgamma(y: Value, x: Value) -> Value:
     return piecewise(np.real(plain(x)) < 0.5, x, 0.0, reflected, 1.0, lambda x: -sp.rgamma(x) * sp.digamma(x))
 
 
+def _poch_base(y: Value, z: Value, m: Value) -> Value:
+    # Left of 1/2 the poles of digamma(z) are those of 1/gamma(z) and cancel; for an integer m and a z + m left of 1/2
+    # too, the reflection formula takes both arguments to the right (5.5.4).
+    left = (np.real(plain(z)) < 0.5) & (np.real(plain(z)) > -170)
+    both = left & (np.real(plain(z + m)) < 0.5) & (plain(m) == np.rint(np.real(plain(m))))
+    one = left & ~both & (np.real(plain(z + m)) < 170)
+    first, last = np.where(both, 1 - z - m, z + m), np.where(both, 1 - z, np.where(one, 1.0, z))
+    usual = y * (sp.digamma(first) - np.where(one, 0.0, sp.digamma(last)))
+    at_poles = sp.gamma(np.where(one, z + m, 1.0)) * _rgamma(None, np.where(one, z, 1.0))
+    return usual + np.where(one, at_poles, 0.0)
+
+
 def gamma_density(a: Value, x: Value) -> Value:
     """Return the partial of `gammainc(a, x)` in `x`."""
     return np.exp(sp.xlogy(a - 1, x) - x - sp.gammaln(a))
@@ -135,7 +147,10 @@ def _relative_exponential(x: Value) -> Value:
 
 def boxcox_power(log: Value, power: Value) -> Value:
     """Return the partial of `boxcox` in the power, from the logarithm of its argument; it is regular at power 0."""
-    return log**2 * _relative_exponential(power * log)
+    zero = (plain(log) == -np.inf) & (plain(power) > 0)  # boxcox(0, power) is -1 / power
+    finite = np.where(zero, 0.0, log)
+    at_zero = 1 / np.where(zero, power, 1.0) ** 2
+    return np.where(zero, at_zero, finite**2 * _relative_exponential(power * finite))
 
 
 def _log_inv_boxcox(x: Value, power: Value) -> Value:
@@ -228,7 +243,7 @@ enter({
     sp.rgamma: _rgamma,
     sp.digamma: lambda y, x: polygamma(1, x),
     sp.poch: (
-        lambda y, z, m: y * (sp.digamma(z + m) - sp.digamma(z)),
+        lambda y, z, m: _poch_base(y, z, m),
         lambda y, z, m: y * sp.digamma(z + m),
     ),
     # beta functions

@@ -18,7 +18,7 @@ from effgrad.vocabulary import Tangent, Value
 
 # With this number of duplications, the error of the truncated series is negligible. It is of the sixth order in the
 # relative distance of the arguments.
-DUPLICATIONS = 7
+DUPLICATIONS = 8
 
 
 def _duplicated(*args: Value) -> tuple[Value, list[Value]]:
@@ -40,12 +40,16 @@ def _rf(x: Value, y: Value, z: Value) -> Value:
 
 
 def _rc(x: Value, y: Value) -> Value:
-    # For a y left of 0, this is Cauchy's principal value.
-    negative = (np.real(plain(y)) < 0) & (np.imag(plain(y)) == 0)
+    # For a y left of 0, this is Cauchy's principal value (19.2.20).
+    negative = _is_negative(y)
     gap = np.where(negative, x - y, 1.0)
     positive = np.where(negative, -y, y)
-    inside = np.where(negative, gap, x) / positive
-    return np.where(negative, np.sqrt(x / gap), 1.0) * sp.hyp2f1(0.5, 0.5, 1.5, 1 - inside) / np.sqrt(positive)
+    inside = _rf(np.where(negative, gap, x), positive, positive)
+    return np.where(negative, np.sqrt(np.where(negative, x, 1.0) / gap), 1.0) * inside
+
+
+def _is_negative(x: Value) -> Value:
+    return (np.real(plain(x)) < 0) & (np.imag(plain(x)) == 0)
 
 
 def _series(mean: Value, e2: Value, e3: Value, e4: Value, e5: Value) -> Value:
@@ -67,6 +71,28 @@ def _rd(x: Value, y: Value, z: Value) -> Value:
 
 
 def _rj(x: Value, y: Value, z: Value, p: Value) -> Value:
+    x, z = _swapped(np.real(plain(x)) > np.real(plain(z)), x, z)
+    y, z = _swapped(np.real(plain(y)) > np.real(plain(z)), y, z)
+    # Left of 0 the integral is Cauchy's principal value (19.20.14), and far beyond the other arguments p comes closer
+    # to them too slowly. In both cases it follows from the integral for a p near the largest of them (19.21.12).
+    negative, far = _is_negative(p), np.real(plain(p)) > 2 * np.real(plain(z))
+    sign, positive = np.where(negative, -1.0, 1.0), np.where(negative, -p, p)
+    gap = np.where(negative | far, (p - z) * sign, 1.0)
+    shift = np.where(negative | far, sign * (z - x) * (z - y) / gap, 0.0)
+    inside = _rj_near(x, y, z, np.where(negative | far, z + shift, p))
+    product = (z + shift) * positive
+    first = x * y + np.where(negative, product, 0.0)
+    root = [np.sqrt(np.where(negative, value, 1.0)) for value in (x, y, first)]
+    weight = np.sqrt(z) * root[0] * root[1] / root[2]
+    rest = sp.elliprf(x, y, z) - weight * sp.elliprc(first, product)
+    return np.where(negative | far, sign * (3 * rest - shift * inside) / gap, inside)
+
+
+def _swapped(condition: Value, a: Value, b: Value) -> tuple[Value, Value]:
+    return np.where(condition, b, a), np.where(condition, a, b)
+
+
+def _rj_near(x: Value, y: Value, z: Value, p: Value) -> Value:
     args, total, gaps = [x, y, z, p], 0.0, (p - x) * (p - y) * (p - z)
     for power in range(DUPLICATIONS):
         roots, closer = _duplicated(*args)
@@ -83,20 +109,20 @@ def _rj(x: Value, y: Value, z: Value, p: Value) -> Value:
     return total + _series(mean, e2, abc + 2 * e2 * d + 4 * d * dd, (2 * abc + e2 * d + 3 * d * dd) * d, abc * dd)
 
 
-def _rg(x: Value, y: Value, z: Value) -> Value:
-    zeros = [plain(value) == 0 for value in (x, y, z)]
-    two = (zeros[0] & zeros[1]) | (zeros[1] & zeros[2]) | (zeros[2] & zeros[0])
-    # If two arguments are zero, the integral is half the root of the third. Its slopes in the zeros are infinite.
-    rise = sum(np.where(two & zero, np.sqrt(value), 0.0) for zero, value in zip(zeros, (x, y, z), strict=True))
-    by_zeros = np.sqrt(np.where(two, x + y + z, 1.0)) / 2 + rise
-    x, y, z = [np.where(two, 1.0, value) for value in (x, y, z)]
-    result = (x * (y + z) * _rd(y, z, x) + y * (z + x) * _rd(z, x, y) + z * (x + y) * _rd(x, y, z)) / 6
-    return np.where(two, by_zeros, result)
+def _rg_slope(x: Value, y: Value, z: Value) -> Value:
+    """Return the partial of the integral of the second kind in x, an integral over t / (t + x)."""
+    zero, others = plain(x) == 0, (plain(y) == 0) & (plain(z) == 0)
+    inside = np.where(zero, 1.0, x) * sp.elliprd(y, z, np.where(zero, 1.0, x)) / 3
+    slope = (sp.elliprf(x, y, z) - np.where(zero, 0.0, inside)) / 4
+    return np.where(others & ~zero, 1 / (4 * np.sqrt(np.where(zero, 1.0, x))), slope)
 
 
 UFUNCS.enter(all_as_computed({
-    sp.elliprf: _rf, sp.elliprc: _rc, sp.elliprd: _rd, sp.elliprj: _rj, sp.elliprg: _rg,
+    sp.elliprf: _rf, sp.elliprc: _rc, sp.elliprd: _rd, sp.elliprj: _rj,
 }))  # fmt: skip
+enter({sp.elliprg: (
+    lambda g, x, y, z: _rg_slope(x, y, z), lambda g, x, y, z: _rg_slope(y, z, x), lambda g, x, y, z: _rg_slope(z, x, y),
+)})  # fmt: skip
 
 
 # Complete integrals, which are hypergeometric functions of the parameter.
@@ -169,10 +195,13 @@ def _agm(a: Value, b: Value) -> Value:
     """Return the partial of the arithmetic-geometric mean in its first argument."""
     # agm(a, b) = pi (a + b) / (4 K(1 - q)), where q is the squared ratio of the geometric and the arithmetic mean.
     s = a + b
-    q = 4 * a * b / (s * s)
+    zero = (plain(a) == 0) | (plain(b) == 0)  # the mean is 0 there, and rises steeply in the argument that is 0
+    s = np.where(zero, 1.0, s)
+    q = np.where(zero, 0.5, 4 * (a / s) * (b / s))
     k = sp.ellipkm1(q)
-    slope = 4 * b * (b - a) / (s * s)  # s times the partial of q
-    return np.pi / (4 * k) * (1 + slope * _k_slope(1 - q, q) / k)
+    slope = 4 * (b / s) * ((b - a) / s)  # s times the partial of q
+    inside = np.pi / (4 * k) * (1 + slope * _k_slope(1 - q, q) / k)
+    return np.where(zero, np.where(plain(b) == 0, 0.0, np.inf), inside)
 
 
 # Jacobi's elliptic functions, whose amplitude is the inverse of the incomplete integral.
