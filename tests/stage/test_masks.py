@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import Detached, compile, grad, jvp
+from effgrad import Detached, compile, grad, jvp, vmap
 
 POINTS = np.linspace(0.21, 0.81, 5), np.array([0.9, 0.35, 0.1, 0.55, 0.62]), np.array([0.41, 0.22, 0.71, 0.66, 0.05])
 
@@ -111,3 +111,25 @@ def test_one_of_several_results_may_be_integers():
         e = np.frexp(x)[1]
         for derivative in (grad, lambda f: compile(grad(f))):
             np.testing.assert_allclose(derivative(f)(x), e / 2.0**e, rtol=1e-14)
+
+
+METHODS = {
+    "logical_or.reduce": lambda x: np.logical_or.reduce(np.outer(x, x) > 1, axis=0) @ x,
+    "logical_and.reduce of a list": lambda x: np.logical_and.reduce([x > 0, x < 2]) @ x,
+    "bitwise_or.reduce": lambda x: np.bitwise_or.reduce(np.outer(x, x) > 1, axis=1, keepdims=True)[:, 0] @ x,
+    "logical_xor.accumulate": lambda x: np.logical_xor.accumulate(x > 1) @ x,
+    "less.outer": lambda x: np.less.outer(x, x) @ x @ x,
+    "floor_divide.reduce": lambda x: np.floor_divide.reduce(4 * x) * x[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_of_ufuncs_that_are_constant_in_steps(name):
+    """A compiled program and a batch refused them."""
+    f, points = METHODS[name], np.array([[0.7, 1.3, 2.1], [1.9, 0.4, 0.9]])
+    compiled = compile(grad(f))
+    for x in points:
+        step = 1e-6 * np.eye(3)
+        np.testing.assert_allclose(compiled(x), [(f(x + h) - f(x - h)) / 2e-6 for h in step], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(compile(f)(x), f(x), rtol=1e-15)
+    np.testing.assert_allclose(vmap(f)(points), [f(x) for x in points])
