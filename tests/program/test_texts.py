@@ -7,6 +7,7 @@ import csv
 import decimal
 import io
 import json
+import logging
 import re
 import string
 import tempfile
@@ -253,3 +254,27 @@ def test_an_array_without_axes_has_a_text():
     compiled = effgrad.compile(lambda n, x: x * len(str(n)))
     assert [compiled(np.array(n), 2.0) for n in (3, 31)] == [2.0, 4.0]
     assert grad(lambda x: float(str(np.array(x))) ** 2)(1.5) == 3.0
+
+
+def test_a_logger_writes_what_it_writes_of_plain_numbers():
+    """A message with `%.3f` was an error that logging printed and dropped; `%s` wrote `Traced(...)`."""
+    logger, texts = logging.getLogger("a test of effgrad"), []
+    logger.setLevel("INFO")
+    logger.propagate = False
+
+    def f(x):
+        handler = logging.StreamHandler(out := io.StringIO())
+        handler.setFormatter(logging.Formatter("%(filename)s %(funcName)s %(levelname)s %(message)s"))
+        logger.addHandler(handler)
+        logger.info("x = %s, %.3f, %r", x, x[0], [1, x[1]])
+        logger.warning("%(a).2f", {"a": x[2]})
+        logger.debug("%d", x[0])
+        logger.log(logging.ERROR, f"{x[0]}", stacklevel=1)
+        logger.removeHandler(handler)
+        texts.append(out.getvalue())
+        return np.sum(x) * out.getvalue().count("\n")
+
+    np.testing.assert_array_equal([f(POINT), *grad(f)(POINT)], [3 * np.sum(POINT), 3, 3, 3])
+    assert texts[0] == texts[1] and "test_texts.py f INFO x = [ 0.7  -1.3   0.25], 0.700" in texts[0]
+    with pytest.raises(Detached, match="'0.7' was written for a traced number"):
+        grad(lambda x: float((f(x), texts[-1].split()[-1])[1]))(POINT)

@@ -9,13 +9,16 @@ import decimal
 import fractions
 import functools
 import json
+import logging
 import operator
 import types
 
 import numpy as np
 
-from effgrad.arrays.digits import Text, as_constant, read_back, refuse_texts
+from effgrad.arrays.digits import Text, as_constant, of_number, read_back, refuse_texts
 from effgrad.arrays.value import Tracer
+from effgrad.arrays.written import read
+from effgrad.nested import map_leaves
 from effgrad.program import operations
 from effgrad.program.attributes import get_by_object, put_by_object
 from effgrad.program.classes import is_builtin
@@ -41,6 +44,7 @@ OF_ARRAYS = frozenset((
 OF_NUMBERS = frozenset(("is_integer", "bit_length", "bit_count", "as_integer_ratio", "to_bytes"))
 # They read numbers from texts.
 OF_TEXTS = (np.fromstring, np.loadtxt, np.genfromtxt, ast.literal_eval, json.loads, json.load, compile)
+LOGGING = ("debug", "info", "warning", "error", "exception", "critical", "log")
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne",
              "neg", "pos", "invert", "getitem", "and_", "or_", "xor", "lshift", "rshift",
              *operations.IN_PLACE)  # fmt: skip
@@ -237,6 +241,23 @@ def print_texts(*args: Value, **kwargs: Value) -> None:
     print(*map(as_text, args), **kwargs)
 
 
+def logged(f: Value) -> Function:
+    """Return the target of a function that logs, which gets the numbers that traced values show."""
+
+    def called(*args: Value, **kwargs: Value) -> None:
+        # The line that is logged is that of the program, one frame above this one.
+        f(*[map_leaves(_shown, read(arg)) for arg in args], **{**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + 1})
+
+    return called
+
+
+def _shown(value: Value) -> Value:
+    if not isinstance(value, Tracer):
+        return value
+    of_number(str, value)  # its numerals are remembered
+    return value.shown()
+
+
 def enter() -> None:
     """Register the targets of these functions."""
     targets: dict[Value, Value] = {f: by_method(f, name) for f, name in METHODS.items()}
@@ -251,6 +272,7 @@ def enter() -> None:
     targets |= {all: lambda items, /: all(map(operations.truth, operations.iterate(items)))}
     targets |= {object.__getattribute__: get_by_object, object.__setattr__: put_by_object}
     targets |= {f: reading(f) for f in (np.float64, decimal.Decimal, fractions.Fraction)}
+    targets |= {getattr(of, name): logged(getattr(of, name)) for of in (logging, logging.Logger) for name in LOGGING}
     targets |= {iter: iterator, next: following}
     targets |= {operator.contains: lambda holder, value: operations.contains(value, holder)}
     targets |= {f: refusing_texts(call(f)) for f in OF_TEXTS}
