@@ -1,5 +1,7 @@
 """Indices of arrays in the form in which recordings keep them."""
 
+import operator
+
 import numpy as np
 
 from effgrad.arrays.value import LISTS, Tracer, plain_tree, traced_inside
@@ -16,4 +18,9 @@ def _part(part: Value) -> Value:
     """Return a copy of a part of an index, with a list that has staged integers as an array."""
     if type(part) in LISTS and traced_inside(part):
         return np.stack([*map(_part, part)])
-    return part.copy("K") if type(part) is np.ndarray or isinstance(part, Tracer) else part
+    if type(part) is np.ndarray or isinstance(part, Tracer):
+        return part.copy("K")
+    return operator.index(part) if hasattr(type(part), "__index__") and not isinstance(part, _INTEGERS) else part
+
+
+_INTEGERS = (int, np.integer, np.ndarray)
