@@ -256,6 +256,20 @@ def test_an_array_without_axes_has_a_text():
     assert grad(lambda x: float(str(np.array(x))) ** 2)(1.5) == 3.0
 
 
+def test_the_representation_of_a_number_is_that_of_the_plain_one():
+    """It was `Traced(2.5)`, so that `eval` and `float` of it, and its length, were not those of the plain program."""
+
+    def f(x):
+        return eval(repr(x)) * 2 + float(f"{x!r}") ** 2 + len(f"{x!r:>9}{[x]!r}") * x
+
+    compiled = effgrad.compile(f)
+    for x in (3.0, 2.5, 0.125):
+        slope = 2 + 2 * x + len(f"{x!r:>9}{[x]!r}")
+        assert effgrad.value_and_grad(f)(x) == (f(x), slope)
+        assert compiled(x) == f(x)
+    assert grad(lambda x: np.sum(x) * len(repr(x)))(POINT)[0] == len(repr(POINT))
+
+
 def test_a_logger_writes_what_it_writes_of_plain_numbers():
     """A message with `%.3f` was an error that logging printed and dropped; `%s` wrote `Traced(...)`."""
     logger, texts = logging.getLogger("a test of effgrad"), []

@@ -190,7 +190,7 @@ def test_what_python_is_told_of_a_value_is_guarded(ask):
 def test_a_staged_value_shows_the_example():
     seen = []
     stage(lambda x: seen.extend([repr(x), f"{x}", f"{x:.1f}"]) or x)(2.25)
-    assert seen == ["Staged(2.25)", "2.25", "2.2"]
+    assert seen == ["2.25", "2.25", "2.2"]
 
 
 def test_a_constant_function_of_several_arrays_is_an_operation():

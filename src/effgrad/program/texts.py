@@ -158,6 +158,8 @@ def _shown(value: Value) -> Value:
 def represented(value: Value) -> str:
     """Return `repr(value)`."""
     value = read(value)
+    if isinstance(value, Tracer):
+        return of_number(builtins.repr, value)
     if type(value) in DISPLAYED and traced_inside(value):
         return _displayed(value)
     found = None if is_builtin(value) else method_of(type(value), "__repr__")
@@ -171,15 +173,11 @@ DISPLAYED = frozenset((list, tuple, dict))
 def _displayed(value: Any) -> str:
     """Return `repr` of a container, in which traced numbers look like plain ones."""
     if type(value) is dict:
-        parts = [part for key, item in value.items() for part in (", ", builtins.repr(key), ": ", _item(item))]
+        parts = [part for key, item in value.items() for part in (", ", builtins.repr(key), ": ", represented(item))]
         return joined("{", *parts[1:], "}")
-    parts = [part for item in value for part in (", ", _item(item))]
+    parts = [part for item in value for part in (", ", represented(item))]
     start, end = ("[", "]") if type(value) is list else ("(", ",)" if len(value) == 1 else ")")
     return joined(start, *parts[1:], end)
-
-
-def _item(value: Value) -> str:
-    return of_number(builtins.repr, value) if isinstance(value := read(value), Tracer) else represented(value)
 
 
 def as_text(value: Value) -> str:
