@@ -171,7 +171,8 @@ REFUSED = {
     "np.frombuffer": (lambda x: np.sum(np.frombuffer(x)), r"takes plain numbers"),
     "np.save": (lambda x: np.save(io.BytesIO(), x), r"numpy\.save has no derivative rule"),
     "np.savetxt": (lambda x: np.savetxt(io.StringIO(), x), r"numpy\.savetxt has no derivative rule"),
-    "np.nditer": (lambda x: sum(a * a for a in np.nditer(x)), r"plain memory"),
+    "np.nditer that writes": (lambda x: [a for a in np.nditer(x, op_flags=["readwrite"])][0], r"plain memory"),
+    "np.nditer in chunks": (lambda x: sum(a @ a for a in np.nditer(x, flags=["external_loop"])), r"plain memory"),
     "a field without a rule": (
         lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).hess_inv[0, 0],
         r"scipy\.optimize\.minimize.*hess_inv",

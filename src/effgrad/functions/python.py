@@ -18,6 +18,7 @@ from effgrad.arrays.reach import as_array
 from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import UFUNCS, Tracer, example, plain, plain_tree, traced_inside
 from effgrad.errors import Detached
+from effgrad.functions.numpy.iteration import Nditer
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.ufuncs import scaled
@@ -98,14 +99,6 @@ def _type(*args: Value) -> Value:
 
 def _complex(real: Value = 0.0, imag: Value = 0.0) -> Value:
     return as_pythons(_one_number(real) + 1j * _one_number(imag))
-
-
-def _nditer(*args: Value, **kwargs: Option) -> Value:
-    """Refuse traced values before NumPy sees them: in NumPy 2.1 `numpy.nditer` of a non-array crashes Python."""
-    raise Detached(
-        "numpy.nditer goes through plain memory, and was given a traced value: loop over np.ndindex(x.shape) and read "
-        "x[index], or write the program with whole arrays"
-    )
 
 
 class Broadcast:
@@ -231,5 +224,5 @@ CLASSES: dict[Value, Value] = {
     **{kind: _cast_to(kind) for kind in (
         np.float16, np.float32, np.longdouble, np.complex64, np.complex128, np.clongdouble,
     )},
-    type: _type, np.nditer: _nditer, np.broadcast: Broadcast,
+    type: _type, np.nditer: Nditer, np.broadcast: Broadcast,
 }  # fmt: skip
