@@ -425,3 +425,30 @@ def test_sums_of_objects_and_operators_in_place(name):
     differences = [(f(x + e) - f(x - e)) / (2 * step) for e in step * np.eye(2)]
     np.testing.assert_allclose(grad(f)(x.copy()), differences, rtol=1e-7)
     np.testing.assert_allclose(effgrad.compile(grad(f))(x.copy()), differences, rtol=1e-7)
+
+
+class Metres(float):
+    def __add__(self, other):
+        return float.__add__(self, other)
+
+    def __rmul__(self, other):
+        return super().__rmul__(other)
+
+
+OF_NUMBERS = {
+    "unbound": lambda a: float.__mul__(2.0, a) + float.__sub__(a, 1.0) + float.__rtruediv__(a, 3.0),
+    "bound": lambda a: (2.0).__mul__(a) * (3.0).__rsub__(a) + (2.0).__rpow__(a),
+    "complex": lambda a: (2j).__mul__(a).imag + complex.__add__(1j, a).real, "unary": lambda a: float.__neg__(a),
+    "comparison": lambda a: a * float.__lt__(a, 1.0) + abs(float.__abs__(a)),
+    "a subclass": lambda a: (Metres(2.0) + a) * a, "a subclass reflected": lambda a: a * Metres(3.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_methods_of_pythons_numbers_take_traced_numbers(name):
+    """They returned NotImplemented, which the program used as a number: TypeError."""
+    f, x, h = OF_NUMBERS[name], 0.7, 1e-6
+    expected = (f(x + h) - f(x - h)) / (2 * h)
+    assert grad(f)(x) == pytest.approx(expected, rel=1e-8)
+    compiled = effgrad.compile(f)
+    assert [compiled(x), compiled(1.3)] == pytest.approx([f(x), f(1.3)], rel=1e-14)

@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from effgrad.arrays.layout import VIEWING_METHODS
+from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING_METHODS
 from effgrad.arrays.record import preserve
 from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.subarrays import real
@@ -108,6 +108,27 @@ OPERATIONS = {("__setitem__", 2): _set_item} | {
     (f"__i{name}__", 1): _augmented(f"i{name}") for name in (
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 }  # fmt: skip
+
+
+def of_number(f: Object) -> Object:
+    """Return the target of a method of Python's numbers, as `float.__mul__`: for traced values it is the operator."""
+    owner, name = getattr(f, "__self__", None), f.__name__.strip("_")
+    reflected = not hasattr(operator, name) and hasattr(operator, name[1:])
+    operate = getattr(operator, name[1:] if reflected else name, None)
+
+    def called(*args: Object) -> Object:
+        if operate is None or not traced_inside(args):
+            return f(*args)
+        operands = [_as_number(a) for a in (args if owner is None else (owner, *args))]
+        return operate(*reversed(operands)) if reflected else operate(*operands)
+
+    return called
+
+
+def _as_number(value: Object) -> Object:
+    """Return a number of a class of the program, which may define the operator by this very method, as Python's."""
+    kinds = [kind for kind in PYTHON_NUMBERS if not isinstance(value, Tracer) and isinstance(value, kind)]
+    return value if not kinds or isinstance(value, np.generic) else max(kinds, key=lambda k: len(k.__mro__))(value)
 
 
 def of_array(f: Object, array: Object, *args: Object, **kwargs: Object) -> Object:

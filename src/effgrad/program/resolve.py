@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import MAY_VIEW
+from effgrad.arrays.layout import MAY_VIEW, PYTHON_NUMBERS
 from effgrad.arrays.marks import marking
 from effgrad.arrays.traced import as_plain
 from effgrad.arrays.value import Tracer
@@ -37,7 +37,7 @@ from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, LinkedUfunc, Namespace, content, like
 from effgrad.program.listed import of_objects, with_listed_values, with_objects
-from effgrad.program.methods import array_method, in_memory, of_array, with_out
+from effgrad.program.methods import array_method, in_memory, of_array, of_number, with_out
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import WRITING, Rules, WithItems, creating
@@ -352,8 +352,7 @@ def of_numpy(f: Function) -> Object:
 
 
 def descriptor(f: Function) -> Object:
-    rule = RULES.target(f)
-    if rule is not None:
+    if (rule := RULES.target(f)) is not None:
         return rule
     if f is type.__call__:
         return construct
@@ -362,7 +361,8 @@ def descriptor(f: Function) -> Object:
         return functools.partial(construct, owner)
     if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
         return with_out(owner, f.__name__, functools.partial(array_method, owner, f))
-    return functools.partial(of_array, f) if getattr(f, "__objclass__", None) is np.ndarray else f
+    of = getattr(f, "__objclass__", None)
+    return of_number(f) if of in PYTHON_NUMBERS else functools.partial(of_array, f) if of is np.ndarray else f
 
 
 def vectorized(f: Any) -> Object:
