@@ -281,7 +281,7 @@ class ArrayMethods(Protocols):
             )
         # A cast to integers or booleans is constant almost everywhere, so it is applied to the plain value.
         result = in_order(operations.astype(self if dtype.kind in "fcO" else plain(self), dtype=dtype), order)
-        return without_axes(result) if isinstance(example(self), np.ndarray) else result
+        return without_axes(result) if not self.ndim and isinstance(self, np.ndarray) else result
 
     def conjugate(self) -> Value:
         return np.conjugate(self) if self.dtype.kind == "c" else self
