@@ -24,7 +24,6 @@ from effgrad.arrays.value import (
     Tracer,
     contiguous,
     depends,
-    evaluated,
     example,
     is_foreign,
     operations,
@@ -285,22 +284,10 @@ def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params
             rule, inputs = FUNCTIONS.get(rule, rule), [np.asarray(inputs[0]), *inputs[1:]]
         result = rule(*inputs, **kwargs)
         result = laid_out_as_numpy(result, getattr(ufunc, method), inputs, kwargs)
-    elif ufunc in CONSTANT or ufunc in BITWISE:
-        result = evaluated(_method(ufunc, method, kwargs), *inputs)
     else:
         raise NoRule(f"numpy.{ufunc.__name__}.{method} has no derivative rule")
     called = ufunc if method == "__call__" else getattr(ufunc, method)
     return result if out is None else _written(target, result, called, inputs, kwargs)
-
-
-def _method(ufunc: np.ufunc, method: str, options: Params) -> Function:
-    """Return a method of a ufunc with its options as a function of its arrays."""
-
-    def function(*arrays: Value) -> Value:
-        return getattr(ufunc, method)(*arrays, **options)
-
-    function.__name__ = f"{ufunc.__name__}.{method}"
-    return function
 
 
 def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Params, target: Value) -> Value:

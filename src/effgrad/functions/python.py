@@ -17,7 +17,6 @@ from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import as_array
 from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import UFUNCS, Tracer, example, plain, plain_tree, traced_inside
-from effgrad.errors import Detached
 from effgrad.functions.numpy.iteration import Nditer
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive

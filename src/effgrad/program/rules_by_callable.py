@@ -30,7 +30,12 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
 from effgrad.program.listed import (
-    as_objects, gatherer, given_arrays, given_tables, numbers_of_objects, ungathered,
+    as_objects,
+    gatherer,
+    given_arrays,
+    given_tables,
+    numbers_of_objects,
+    ungathered,
 )  # fmt: skip
 from effgrad.program.plain_writes import write_plainly
 from effgrad.program.rewritten import SOURCES
