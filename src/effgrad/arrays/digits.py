@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.value import NUMERIC, Tracer, plain
 from effgrad.errors import Detached
 from effgrad.vocabulary import Value
 
@@ -163,22 +163,30 @@ def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
     """Return the string that a function makes of a traced value."""
     value = traced.shown()
     text = write(value)
-    written = NUMERAL.findall(text)
+    written, sizes = NUMERAL.findall(text), _sizes(value)
     made = Text(text)
     made.parts = (traced,)
-    if np.ndim(value) or isinstance(value, complex) or len(written) != 1:
-        sizes = {abs(part) for item in np.ravel(value) for part in (item.real, item.imag)}
-        made.known = [(digits, LOST if _size(digits) in sizes else CONSTANT) for digits in written]
-    elif _size(written[0]) == abs(value):
-        same_type = np.asarray if isinstance(value, np.ndarray) else type(value)
-        near = (np.nextafter(value, np.inf), np.nextafter(value, -np.inf))
-        whole = not any(write(same_type(other)) == text for other in near)
-        made.known = [(written[0], traced if whole else LOST)]
-    else:
-        made.known = [(written[0], CONSTANT)]
+    made.known = [(digits, LOST if sizes is None or _size(digits) in sizes else CONSTANT) for digits in written]
+    if len(written) == 1 and made.known[0][1] is LOST and _is_whole(text, write, value):
+        made.known = [(written[0], traced)]
     _remember(made.known)
     constant = not isinstance(plain(traced), Tracer) and all(number is CONSTANT for _, number in made.known)
     return text if constant else made
+
+
+def _sizes(value: Value) -> set[float] | None:
+    """Return the sizes of the numbers in a value, or None for an array of another library, whose numbers stay there."""
+    if not isinstance(value, NUMERIC):
+        return None
+    return {abs(part) for item in np.ravel(value) for part in (item.real, item.imag)}
+
+
+def _is_whole(text: str, write: Callable[[Value], str], value: Value) -> bool:
+    """Whether a text has all digits of a number: its neighbours look otherwise."""
+    if np.ndim(value) or isinstance(value, complex):
+        return False
+    same_type = np.asarray if isinstance(value, np.ndarray) else type(value)
+    return not any(write(same_type(np.nextafter(value, end))) == text for end in (np.inf, -np.inf))
 
 
 def _remember(known: list[Numeral]) -> None:

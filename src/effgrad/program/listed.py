@@ -2,7 +2,6 @@
 
 import functools
 import gc
-from typing import Any
 
 import numpy as np
 
@@ -67,12 +66,12 @@ def gatherer(f: Object) -> Function:
     return keys if f is np.lexsort else gathered_items if f in OF_SEQUENCES else gathered
 
 
-def keys(arg: Any) -> Any:
+def keys(arg: Object) -> Object:
     """Return the keys of `numpy.lexsort` as a tuple: NumPy dispatches on the items of a tuple but not of a list."""
     return tuple(gathered_items(arg)) if type(arg) is list and traced_inside(arg) else arg
 
 
-def objects(value: Any) -> np.ndarray:
+def objects(value: Object) -> np.ndarray:
     """Return `np.array(value, dtype=object)` of a traced array, or of nested lists with traced values."""
     shape = np.array(plain_tree(value), dtype=object).shape
     result = np.empty(shape, dtype=object)
@@ -81,33 +80,33 @@ def objects(value: Any) -> np.ndarray:
     return result
 
 
-def of_objects(f: Any) -> bool:
+def of_objects(f: Object) -> bool:
     """Whether a function of NumPy is a ufunc made by `np.frompyfunc`, which works on objects only."""
     return isinstance(f, np.ufunc) and set("".join(f.types)) <= set("O->")
 
 
-def with_objects(ufunc: Any, method: str, rewrite: Function) -> Any:
+def with_objects(ufunc: Object, method: str, rewrite: Function) -> Object:
     """Return a method of a ufunc of objects with its function rewritten; traced arrays are arrays of traced numbers."""
     (function,) = [part for part in gc.get_referents(ufunc) if callable(part)]
     options = {} if ufunc.identity is None else {"identity": ufunc.identity}
     f = getattr(np.frompyfunc(rewrite(function), ufunc.nin, ufunc.nout, **options), method)
 
-    def given(*args: Any, **kwargs: Any) -> Any:
-        return f(*map(as_objects, args), **{key: read(value) for key, value in kwargs.items()})
+    def given(*args: Object, **kwargs: Object) -> Object:
+        return f(*map(array_of_objects, args), **{key: read(value) for key, value in kwargs.items()})
 
     return given
 
 
-def as_objects(given: Any) -> Any:
+def array_of_objects(given: Object) -> Object:
     """Return an array or list that holds traced numbers as an array of objects; return other values unchanged."""
-    value: Any = read(given)
+    value: Object = read(given)
     if isinstance(value, Tracer):
         value = value.tolist()  # type: ignore[attr-defined]
         return objects(value) if type(value) is list else objects([value]).reshape(())
     return objects(value) if type(value) in LISTS and traced_inside(value) else value
 
 
-def numbers_of_objects(value: Any) -> Any:
+def numbers_of_objects(value: Object) -> Object:
     """Return an array of objects, if traced numbers are among them, as nested lists; return other values unchanged."""
     if type(value) is not np.ndarray or not value.dtype.hasobject or value.dtype.names is not None:
         return value
@@ -122,7 +121,7 @@ def gathered_items(arg: Object) -> Object:
     return type(arg)(map(gathered, arg)) if type(arg) in LISTS and traced_inside(arg) else arg
 
 
-def given_arrays(owner: Any, name: str, rule: Any) -> Any:
+def given_arrays(owner: Object, name: str, rule: Object) -> Object:
     """Return a rule of a SciPy function that takes lists of traced numbers as arrays, as SciPy's function does."""
     module = owner.__module__ if isinstance(owner, type) else owner.__name__
     private = "._" in module and not isinstance(owner, type)
@@ -140,7 +139,7 @@ def given_arrays(owner: Any, name: str, rule: Any) -> Any:
     return given
 
 
-def given_tables(owner: Any, original: Any, rule: Any) -> Any:
+def given_tables(owner: Object, original: Object, rule: Object) -> Object:
     """Return a rule of a SciPy function that takes tables with traced numbers as arrays, except those of ufuncs."""
     module = owner.__module__ if isinstance(owner, type) else owner.__name__
     if not module.startswith("scipy.") or not callable(rule) or isinstance(original, np.ufunc):
@@ -152,7 +151,7 @@ def given_tables(owner: Any, original: Any, rule: Any) -> Any:
     return given
 
 
-def with_listed_values(at: Any) -> Any:
+def with_listed_values(at: Object) -> Object:
     """Return `ufunc.at`, which also takes lists of traced numbers as values. A list in the index stays an index."""
     gather = gatherer(at)
     return lambda array, index, *values: at(array, index, *map(gather, values))

@@ -1,15 +1,26 @@
-"""Writes to plain arrays: which of them go to the table of memories, and how arrays of integers are written to."""
+"""Writes to plain arrays: by items, by outputs of NumPy's functions, and by functions that write to an argument.
+
+It is stated here which of them go to the table of memories, and how arrays of integers are written to.
+"""
+
 
 import numpy as np
 
 from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of
 from effgrad.arrays.marks import no_mark
 from effgrad.arrays.record import preserve
+from effgrad.arrays.signatures import check_out, without_out
 from effgrad.arrays.value import Tracer, example, plain, staging, traced_inside
-from effgrad.arrays.written import logs_all, memories, memory_of
+from effgrad.arrays.written import handle, logs_all, memories, memory_of, read
+from effgrad.nested import leaves
 from effgrad.program.listed import objects
-from effgrad.vocabulary import Function, Object
+from effgrad.program.subclasses import is_held
+from effgrad.vocabulary import Function, Object, Params, Tree
 
+# Functions of NumPy that write to their first argument, and its name.
+WRITING: dict[Object, str] = {
+    np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "", np.fill_diagonal: "a", np.put_along_axis: "arr",
+}  # fmt: skip
 # The classes of the commonest indices.
 PLACES = frozenset((int, slice, type(...)))
 
@@ -66,3 +77,88 @@ def as_objects(array: Object, key: Object, value: Object) -> Object:
     """Return what to write to items of an array of objects: if there are several items, an array of traced values."""
     several = traced_inside(value) and np.ndim(np.broadcast_to(True, array.shape)[key])
     return objects(value) if several else value
+
+
+def with_outs_by_name(ufunc: np.ufunc, args: tuple[Object, ...], kwargs: Params) -> Object:
+    """Return the arguments of a ufunc, with positional output arrays moved to `out=`."""
+    outs = args[ufunc.nin : ufunc.nin + ufunc.nout]
+    if len(args) > ufunc.nin + ufunc.nout or not all(isinstance(out, np.ndarray | Tracer | None) for out in outs):
+        ufunc(*args, **kwargs)  # raises NumPy's error
+    if outs:
+        kwargs = {**kwargs, "out": (*outs, *[None] * (ufunc.nout - len(outs)))}
+    return args[: ufunc.nin], kwargs
+
+
+def with_out(f: Object, target: Object) -> Object:
+    """Return a function that handles the argument `out`, if it is given, and calls `target`."""
+
+    def given(*args: Object, **kwargs: Object) -> Object:
+        if isinstance(f, np.ufunc):
+            args, kwargs = with_outs_by_name(f, args, kwargs)
+        args, others, out = without_out(f, args, kwargs)
+        if type(out) is tuple and len(out) == 1:
+            (out,) = out
+        if out is None:
+            return target(*args, **others)
+        kwargs = {**others, "out": out}
+        if type(out) not in (np.ndarray, tuple):
+            return target(*args, **kwargs)
+        if type(out) is tuple:
+            stores = holds_traced((args, kwargs)) and "where" not in others
+            return each_stored(out, target(*args, **others)) if stores else target(*args, **kwargs)
+        if memory_of(out) is None and not holds_traced((args, others)):
+            preserve(out)
+            return target(*args, **kwargs)
+        if out.dtype.kind in "fc":
+            target(*args, **others, out=handle(out))
+        else:
+            where = others.pop("where", True)
+            result = target(*args, **others)
+            check_out(out, result, f, args, others)
+            write_plainly(np.copyto, out, result, where=where)
+        return out
+
+    return given
+
+
+def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tracer, ...]) -> tuple[object, ...]:
+    """Store each of several results in its output array; a result without one is returned, broadcast to their shape."""
+    shape = np.broadcast_shapes(*[np.shape(out) for out in (*outs, *results) if out is not None])
+    for out, result in zip(outs, results, strict=True):
+        if isinstance(out, np.ndarray) and out.dtype.kind not in "fc":
+            write_plainly(np.copyto, out, result)
+        elif out is not None:
+            (out if isinstance(out, Tracer) else handle(out))[...] = result
+    return tuple(
+        out if out is not None else result if np.shape(result) == shape else np.broadcast_to(result, shape).copy()
+        for out, result in zip(outs, results, strict=True)
+    )
+
+
+def holds_traced(tree: Tree) -> bool:
+    """Whether a traced value, or an array that holds traced values, is among the arguments."""
+    return any(traced_inside(leaf) or is_held(leaf) for leaf in leaves(tree))
+
+
+def writing(f: Object, target: Object) -> Object:
+    """Return the target of a function that writes to its first argument."""
+
+    def given(*args: Object, **kwargs: Object) -> Object:
+        if not args and WRITING.get(f) in kwargs:
+            args = (kwargs.pop(WRITING[f]),)
+        return write(*args, **kwargs)
+
+    def write(array: Object, *args: Object, **kwargs: Object) -> Object:
+        if memories:
+            args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
+        if type(array) is not np.ndarray:
+            return target(array, *args, **kwargs)
+        if memory_of(array) is None and not traced_inside((args, kwargs)):
+            preserve(array)
+            return target(array, *args, **kwargs)
+        if array.dtype.kind in "fc":
+            return target(handle(array), *args, **kwargs)
+        return write_plainly(f, array, *args, **kwargs)
+
+    write.__name__ = getattr(f, "__name__", "write")  # for errors
+    return given

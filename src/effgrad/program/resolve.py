@@ -28,7 +28,7 @@ from effgrad.arrays.traced import as_plain
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import READERS, memories
 from effgrad.arrays.written import read as now
-from effgrad.program import policy
+from effgrad.program import plain_writes, policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.carries import carries
 from effgrad.program.dataclass import initialiser
@@ -40,7 +40,7 @@ from effgrad.program.listed import of_objects, with_listed_values, with_objects
 from effgrad.program.methods import array_method, in_memory, of_array, of_number, with_out
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
-from effgrad.program.rules_by_callable import WRITING, Rules, WithItems, creating
+from effgrad.program.rules_by_callable import Rules, WithItems, creating
 from effgrad.program.subclasses import read_arrays
 from effgrad.program.views import ITSELF
 from effgrad.vocabulary import Activation, Function, Object
@@ -79,7 +79,7 @@ def function(f: Any) -> Object:
 
 
 def _function(f: Any) -> Object:
-    if f in MAY_VIEW or f in WRITING or f in ITSELF:
+    if f in MAY_VIEW or f in plain_writes.WRITING or f in ITSELF:
         return RULES.of_numpy(f)
     rule = RULES.target(f)
     if rule is not None:
@@ -210,8 +210,8 @@ def ufunc_method(f: Any) -> Object:
     if of_objects(f.__self__):
         return with_objects(f.__self__, f.__name__, call)
     if f.__name__ == "at":
-        return registry.writing(f, with_listed_values(f))
-    return registry.with_out(f, registry.with_lists(f, f))
+        return plain_writes.writing(f, with_listed_values(f))
+    return plain_writes.with_out(f, registry.with_lists(f, f))
 
 
 def closed_again(f: Any) -> Object:

@@ -6,7 +6,6 @@ The rules for each module of SciPy are in a module of effgrad, imported when the
 import importlib
 from collections.abc import Callable
 from types import FunctionType, MethodType
-from typing import Any
 
 import numpy as np
 import scipy.special
@@ -16,33 +15,31 @@ from effgrad.arrays.digits import Text, refuse_texts
 from effgrad.arrays.labelled import has_method, of_traced, to_array
 from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.reach import when_traced
-from effgrad.arrays.record import preserve
-from effgrad.arrays.signatures import check_out, place_of_out, without_out
+from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.traced import Mutable, buffer
 from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, plain_tree, traced_inside
-from effgrad.arrays.written import handle, memories, memory_of, read
+from effgrad.arrays.written import memories, read
 from effgrad.effects import handled
 from effgrad.functions import python
 from effgrad.functions.numpy import makers, source
 from effgrad.functions.scipy.tables import Calling, Items, Method, Running
-from effgrad.nested import leaves
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
 from effgrad.program.listed import (
-    as_objects,
+    array_of_objects,
     gatherer,
     given_arrays,
     given_tables,
     numbers_of_objects,
     ungathered,
-)  # fmt: skip
-from effgrad.program.plain_writes import write_plainly
+)
+from effgrad.program.plain_writes import WRITING, holds_traced, with_out, writing
 from effgrad.program.rewritten import SOURCES
-from effgrad.program.subclasses import has_mask, has_subclass, is_held, perform
+from effgrad.program.subclasses import has_mask, has_subclass, perform
 from effgrad.program.threads import starting
 from effgrad.program.views import ITSELF, trimmed, viewing
-from effgrad.vocabulary import Object, Reached, Tree
+from effgrad.vocabulary import Object, Reached
 
 FIRST: list[Reached] = [
     *makers.RULES,
@@ -63,10 +60,6 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
 }  # fmt: skip
 # Functions of NumPy that make an array of records from a list, if their dtype is structured.
 OF_RECORDS = frozenset((np.array, np.asarray, np.asanyarray))
-# Functions of NumPy that write to their first argument, and its name.
-WRITING: dict[Object, str] = {
-    np.copyto: "dst", np.put: "a", np.place: "arr", np.putmask: "", np.fill_diagonal: "a", np.put_along_axis: "arr",
-}  # fmt: skip
 # Functions of NumPy that make arrays. For code without source they return a `Mutable`, which sees its writes.
 CREATORS: frozenset[Object] = frozenset((
     np.array, np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.eye,
@@ -114,14 +107,14 @@ class Rules:
                 found = with_rule(self.table.get(original, original), rule)
                 self.table[original] = given_tables(owner, original, found)
 
-    def prepared(self, rule: Any) -> Object:
+    def prepared(self, rule: Object) -> Object:
         if type(rule) in (Method, Calling, Items):
             return rule._replace(rule=self.prepare(rule.rule))
         if type(rule) is Running:
             return as_computed(rule.original, self.running(rule.definition))
         return self.prepare(rule)
 
-    def target(self, f: Any) -> Object:
+    def target(self, f: Object) -> Object:
         """Return the rule of a function or a class, or None."""
         owner = getattr(f, "__self__", None)
         self.import_for(getattr(f, "__module__", None) or type(owner).__module__)
@@ -144,19 +137,19 @@ class Rules:
             return None
         return self.bound_methods.get((id(f.__self__), f.__func__))
 
-    def of_object(self, f: Any) -> Object:
+    def of_object(self, f: Object) -> Object:
         """Return the rule of a callable object, or None; objects that do not compare by identity have none."""
-        compare: Any = type(f).__hash__
+        compare: Object = type(f).__hash__
         if compare is None or compare is not object.__hash__ and not type(f).__module__.startswith("scipy"):
             return None
         # The functions of Fortran libraries have no `__module__`.
         self.import_for("scipy.linalg.blas" if type(f).__name__ == "fortran" else getattr(f, "__module__", None))
         return self.table.get(f)
 
-    def of_numpy(self, f: Any) -> Object:
+    def of_numpy(self, f: Object) -> Object:
         """Return the target of a NumPy function: its rule, with arrays read and lists of traced numbers as arrays."""
         self.import_for(getattr(f, "__module__", None))
-        rule = self.table.get(f, f)
+        rule: Object = self.table.get(f, f)
         if f in WRITING:
             return writing(f, rule)
         with_given_lists = with_lists(f, rule)
@@ -169,12 +162,12 @@ class Rules:
 # Functions made from rules
 
 
-def reading(rule: Any) -> Object:
+def reading(rule: Object) -> Object:
     """Return a rule that runs a library's Python code, with its result read from the arrays' memory at the end."""
     return lambda *args, **kwargs: read(rule(*args, **kwargs))
 
 
-def with_rule(original: Any, rule: Any) -> Object:
+def with_rule(original: Object, rule: Object) -> Object:
     if type(rule) is Method:
         return _method(original, *rule)
     if type(rule) is Calling:
@@ -184,7 +177,7 @@ def with_rule(original: Any, rule: Any) -> Object:
     return when_traced(original, rule)
 
 
-def _calling(original: Any, rule: Any) -> Object:
+def _calling(original: Object, rule: Object) -> Object:
     def dispatch(*args: Object, **kwargs: Object) -> Object:
         return (rule if handled(Smooth) else original)(*args, **kwargs)
 
@@ -194,14 +187,14 @@ def _calling(original: Any, rule: Any) -> Object:
 class WithItems:
     """An object whose items are functions, all with the same rule."""
 
-    def __init__(self, original: Any, rule: Any) -> None:
+    def __init__(self, original: Object, rule: Object) -> None:
         self.original, self.rule = original, rule
 
     def __getitem__(self, key: Object) -> Object:
         return when_traced(self.original[key], self.rule)
 
 
-def _method(original: Any, rule: Any, holds: Object) -> Object:
+def _method(original: Object, rule: Object, holds: Object) -> Object:
     def dispatch(self: Object, *args: Object, **kwargs: Object) -> Object:
         if holds(self) or traced_inside(args) or traced_inside(kwargs):
             return rule(self, *args, **kwargs)
@@ -210,7 +203,7 @@ def _method(original: Any, rule: Any, holds: Object) -> Object:
     return dispatch
 
 
-def of_one_number(f: Any, rule: Any, careful: Object) -> Object:
+def of_one_number(f: Object, rule: Object, careful: Object) -> Object:
     """Return a function of numbers with a fast path for one float or one traced value; else it calls `careful`."""
 
     def given(*args: Object, **kwargs: Object) -> Object:
@@ -248,7 +241,7 @@ def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], i
     return of_one if inputs == 1 else given
 
 
-def with_lists(f: Any, target: Object) -> Object:
+def with_lists(f: Object, target: Object) -> Object:
     gather, returns_itself = gatherer(f), f in ITSELF
     columns = ungathered if isinstance(f, np.ufunc) else to_array
 
@@ -277,7 +270,7 @@ def with_lists(f: Any, target: Object) -> Object:
 UNMASKED = frozenset((np.clip, np.einsum, np.interp))
 
 
-def _by_class(f: Any, target: Object, args: Object, kwargs: Object) -> Object:
+def _by_class(f: Object, target: Object, args: Object, kwargs: Object) -> Object:
     """Return the result that the class of an argument decides, an array subclass or a table, or `NotImplemented`."""
     given = *args, *kwargs.values()
     if has_subclass(given) and holds_traced((args, kwargs)):
@@ -294,8 +287,8 @@ def _by_class(f: Any, target: Object, args: Object, kwargs: Object) -> Object:
 TEXTUAL = frozenset((list, tuple, Text))
 
 
-def with_records(f: Any, target: Any) -> Any:
-    def given(*args: Any, **kwargs: Any) -> Any:
+def with_records(f: Object, target: Object) -> Object:
+    def given(*args: Object, **kwargs: Object) -> Object:
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
         if args and type(args[0]) in TEXTUAL:
             refuse_texts(args[0])
@@ -303,7 +296,7 @@ def with_records(f: Any, target: Any) -> Any:
             args = (numbers_of_objects(args[0]), *args[1:])
         if args and dtype is not None and np.dtype(dtype).hasobject and not {*kwargs} - {"dtype"}:
             if traced_inside(args[0]):
-                return as_objects(args[0])
+                return array_of_objects(args[0])
         if args and dtype is not None and np.dtype(dtype).names is not None and traced_inside(args[0]):
             result = f(plain_tree(args[0]), *args[1:], **kwargs)
             vars(SOURCES.operations)["write_item"](args[0], result, ...)
@@ -311,67 +304,6 @@ def with_records(f: Any, target: Any) -> Any:
         return target(*args, **kwargs)
 
     return given
-
-
-def with_outs_by_name(ufunc: np.ufunc, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the arguments of a ufunc, with positional output arrays moved to `out=`."""
-    outs = args[ufunc.nin : ufunc.nin + ufunc.nout]
-    if len(args) > ufunc.nin + ufunc.nout or not all(isinstance(out, np.ndarray | Tracer | None) for out in outs):
-        ufunc(*args, **kwargs)  # raises NumPy's error
-    if outs:
-        kwargs = {**kwargs, "out": (*outs, *[None] * (ufunc.nout - len(outs)))}
-    return args[: ufunc.nin], kwargs
-
-
-def with_out(f: Any, target: Object) -> Object:
-    """Return a function that handles the argument `out`, if it is given, and calls `target`."""
-
-    def given(*args: Object, **kwargs: Object) -> Object:
-        if isinstance(f, np.ufunc):
-            args, kwargs = with_outs_by_name(f, args, kwargs)
-        args, others, out = without_out(f, args, kwargs)
-        if type(out) is tuple and len(out) == 1:
-            (out,) = out
-        if out is None:
-            return target(*args, **others)
-        kwargs = {**others, "out": out}
-        if type(out) not in (np.ndarray, tuple):
-            return target(*args, **kwargs)
-        if type(out) is tuple:
-            stores = holds_traced((args, kwargs)) and "where" not in others
-            return each_stored(out, target(*args, **others)) if stores else target(*args, **kwargs)
-        if memory_of(out) is None and not holds_traced((args, others)):
-            preserve(out)
-            return target(*args, **kwargs)
-        if out.dtype.kind in "fc":
-            target(*args, **others, out=handle(out))
-        else:
-            where = others.pop("where", True)
-            result = target(*args, **others)
-            check_out(out, result, f, args, others)
-            write_plainly(np.copyto, out, result, where=where)
-        return out
-
-    return given
-
-
-def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tracer, ...]) -> tuple[object, ...]:
-    """Store each of several results in its output array; a result without one is returned, broadcast to their shape."""
-    shape = np.broadcast_shapes(*[np.shape(out) for out in (*outs, *results) if out is not None])
-    for out, result in zip(outs, results, strict=True):
-        if isinstance(out, np.ndarray) and out.dtype.kind not in "fc":
-            write_plainly(np.copyto, out, result)
-        elif out is not None:
-            (out if isinstance(out, Tracer) else handle(out))[...] = result
-    return tuple(
-        out if out is not None else result if np.shape(result) == shape else np.broadcast_to(result, shape).copy()
-        for out, result in zip(outs, results, strict=True)
-    )
-
-
-def holds_traced(tree: Tree) -> bool:
-    """Whether a traced value, or an array that holds traced values, is among the arguments."""
-    return any(traced_inside(leaf) or is_held(leaf) for leaf in leaves(tree))
 
 
 def creating(target: Callable[..., object]) -> Callable[..., object]:
@@ -382,28 +314,3 @@ def creating(target: Callable[..., object]) -> Callable[..., object]:
         return buffer(result) if type(result) is np.ndarray and result.dtype.kind in "fc" else result
 
     return given
-
-
-def writing(f: Any, target: Object) -> Object:
-    """Return the target of a function that writes to its first argument."""
-
-    def given(*args: Object, **kwargs: Object) -> Object:
-        if not args and WRITING.get(f) in kwargs:
-            args = (kwargs.pop(WRITING[f]),)
-        return write(*args, **kwargs)
-
-    def write(array: Object, *args: Object, **kwargs: Object) -> Object:
-        if memories:
-            args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
-        if type(array) is not np.ndarray:
-            return target(array, *args, **kwargs)
-        if memory_of(array) is None and not traced_inside((args, kwargs)):
-            preserve(array)
-            return target(array, *args, **kwargs)
-        if array.dtype.kind in "fc":
-            return target(handle(array), *args, **kwargs)
-        return write_plainly(f, array, *args, **kwargs)
-
-    write.__name__ = getattr(f, "__name__", "write")  # for errors
-    return given
-
