@@ -12,7 +12,7 @@ from effgrad.stage.loop.ir import Apply, Buffer, Region, Stack, walk, written
 from effgrad.stage.loop.program import ROOM_OF_CALLS
 from effgrad.stage.loop.small_systems import Solution
 from effgrad.stage.moves import address_of
-from effgrad.stage.native import engine, interrupts, products
+from effgrad.stage.native import engine, products
 from effgrad.stage.native.lowering import BEYOND, CHECKED, RAISED, Function
 from effgrad.stage.native.saves import FULL
 from effgrad.vocabulary import Value
@@ -41,7 +41,6 @@ class Executable:
         lines = function.text.lines
         pairs = len(lines) <= PAIRED and sum(" fdiv " in line for line in lines) >= DIVISIONS
         address = loaded.load({name: function.text}, loops=True, pairs=pairs)[name]
-        self.run = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)  # the code releases Python's lock itself
         self.order, self.applied, self.checks = function.order, function.applied, function.checks
         self.stacks: dict[Stack, np.ndarray] = dict.fromkeys(function.stacks, _NOTHING)
         # The bytes that the last run left on each stack.
@@ -54,7 +53,6 @@ class Executable:
                        if b not in self.direct and b not in self.fresh}  # fmt: skip
         self.given: Mapping[Stack, int] = {}
         self.error: BaseException | None = None
-        self.services = interrupts.services()
         calls = self.calls()
         next(calls)
         self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(calls.send)
@@ -62,13 +60,15 @@ class Executable:
         # The addresses of arguments and results change from run to run; those of other buffers stay.
         self.moving = [(k, b) for k, b in enumerate(self.order) if b not in self.memory]
         self.table = self.addresses()
+        self.step = np.array([address, address_of(self.table)])
+        self.run = engine.driver(address_of(self.step), 0, 1, False)
 
     def addresses(self) -> np.ndarray:
-        """Return the table of addresses that the function takes: memory, stacks, services; those that change are 0."""
+        """Return the table of addresses that the function takes: memory, stacks, calls; those that change are 0."""
         callback = ctypes.cast(self.callback, ctypes.c_void_p).value or 0
         own = [address_of(self.memory[b]) if b in self.memory else 0 for b in self.order]
-        services = [callback, *map(products.address, _FLOATS), address_of(self.services)]
-        return np.array([*own, *[0] * (2 * len(self.stacks)), *services], np.int64)
+        called = [callback, *map(products.address, _FLOATS)]
+        return np.array([*own, *[0] * (2 * len(self.stacks)), *called], np.int64)
 
     def calls(self) -> Generator[int, int, None]:
         """Run the functions that NumPy computes: receive the number of each, and yield 0, or 1 after an error.
@@ -149,7 +149,7 @@ class Executable:
             self.table[first] = start + self.given.get(stack, 0)
             self.table[first + 1] = start + self.stacks[stack].nbytes
         with np.errstate(all="ignore"):
-            code = self.run(address_of(self.table))
+            code = self.run()
         tops = self.table[len(self.order) :: 2].tolist()
         self.depths = {stack: top - start for (stack, start), top in zip(starts.items(), tops, strict=False)}
         return results, code

@@ -1,16 +1,13 @@
 """Native loops that Ctrl-C can interrupt: other threads run meanwhile, and long loops check for signals now and then.
 
-The function of a region runs without Python's lock. Its `ask` takes the lock, lets signal handlers run, and releases
-it. If a handler has raised, `ask` keeps the lock, and the call returns with the exception, as a call in Python does. A
-kernel checks for signals by `effgrad_ask`, and returns `STOPPED`. A long map of a region runs in stretches, so that the
-loop over the stretches can check.
+Machine code runs without Python's lock. Kernels and regions check for signals by `effgrad_ask`, which takes the lock,
+lets signal handlers run, and releases the lock. If a handler has raised, they return `STOPPED`, and the call ends with
+the exception, as a call in Python does. A long map of a region runs in stretches, so that the loop over the stretches
+can check.
 """
 
-import ctypes
 import math
 from collections.abc import Callable
-
-import numpy as np
 
 from effgrad.stage.loop.affine import Affine, Ranges, fresh, variable
 from effgrad.stage.loop.element import MINIMUM, element
@@ -32,11 +29,11 @@ from effgrad.stage.loop.ir import (
 from effgrad.stage.native.element_text import flat
 from effgrad.stage.native.scalars import Body
 
-INTERRUPTED, STOPPED = 4, -1
+STOPPED = -1
 # A loop checks for signals after this many operations, at about a nanosecond each.
 PATIENCE = 1 << 22
 
-# The function by which kernels check for signals, and the functions that it calls.
+# The function by which machine code checks for signals, and the functions that it calls.
 ASK_CALLS = (
     "declare i32 @PyGILState_Ensure()", "declare void @PyGILState_Release(i32)", "declare i32 @PyErr_CheckSignals()",
 )  # fmt: skip
@@ -48,65 +45,6 @@ define i32 @KERNEL() noinline {
   ret i32 %raised
 }
 """
-
-_CALLED = ("PyErr_CheckSignals", "PyEval_SaveThread", "PyEval_RestoreThread")
-
-
-def services() -> np.ndarray:
-    """The addresses of Python's functions that `ask` calls, and a slot for the thread's state while it has no lock."""
-    return np.array([*[ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in _CALLED], 0])
-
-
-def wrapped(place: int) -> str:
-    """The text of `@KERNEL`, which runs `@KERNEL.body` without Python's lock, and of `@KERNEL.ask`.
-
-    `place` is the position of the address of the services in the table of arguments.
-    """
-    return _TEXT.replace("PLACE", str(place)).replace("INTERRUPTED", str(INTERRUPTED))
-
-
-_TEXT = """
-define internal i32 @KERNEL.ask(ptr %services) noinline {
-  %check = load ptr, ptr %services
-  %b = getelementptr ptr, ptr %services, i64 1
-  %save = load ptr, ptr %b
-  %c = getelementptr ptr, ptr %services, i64 2
-  %restore = load ptr, ptr %c
-  %d = getelementptr ptr, ptr %services, i64 3
-  %thread = load ptr, ptr %d
-  call void %restore(ptr %thread)
-  %raised = call i32 %check()
-  %stop = icmp ne i32 %raised, 0
-  br i1 %stop, label %leave, label %go
-go:
-  %now = call ptr %save()
-  store ptr %now, ptr %d
-  ret i32 0
-leave:
-  ret i32 1
-}
-define i32 @KERNEL(ptr %arguments) {
-  %a = getelementptr ptr, ptr %arguments, i64 PLACE
-  %services = load ptr, ptr %a
-  %b = getelementptr ptr, ptr %services, i64 1
-  %save = load ptr, ptr %b
-  %c = getelementptr ptr, ptr %services, i64 2
-  %restore = load ptr, ptr %c
-  %d = getelementptr ptr, ptr %services, i64 3
-  %thread = call ptr %save()
-  store ptr %thread, ptr %d
-  %code = call i32 @KERNEL.body(ptr %arguments)
-  %held = icmp eq i32 %code, INTERRUPTED
-  br i1 %held, label %done, label %back
-back:
-  %now = load ptr, ptr %d
-  call void %restore(ptr %now)
-  br label %done
-done:
-  ret i32 %code
-}
-"""
-
 
 def steps_between(s: Repeat | While, ranges: Ranges) -> int | None:
     """Return after how many steps, a power of two, a loop checks for signals; None for a short loop.

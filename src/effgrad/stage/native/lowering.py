@@ -33,7 +33,7 @@ from effgrad.stage.loop.ir import (
 )
 from effgrad.stage.native import products
 from effgrad.stage.native.element_text import has_code
-from effgrad.stage.native.interrupts import INTERRUPTED, steps_between, stretches, wrapped
+from effgrad.stage.native.interrupts import steps_between, stretches, write_signal_check
 from effgrad.stage.native.map_products import as_product, product_numbers
 from effgrad.stage.native.nests import Nest, without_conflicts
 from effgrad.stage.native.outline import outlined
@@ -194,18 +194,13 @@ class Function(Stacks):
     def check_signals(self, s: Repeat | While, number: str) -> None:
         """Let a long loop check for signals now and then."""
         steps = steps_between(s, self.ranges)
-        if steps is None:
-            return
-        place = self.body.do(f"and i64 {number}, {steps - 1}")
+        if steps is not None:
+            after = self.body.do(f"add i64 {number}, 1")
+            self.label = write_signal_check(self.body, after, steps, self.new_label)
+
+    def new_label(self) -> str:
         self.labels += 1
-        ask, on = f"ask{self.labels}", f"on{self.labels}"
-        now = self.body.do(f"icmp eq i64 {place}, {steps - 1}")
-        self.body.lines.append(f"  br i1 {now}, label %{ask}, label %{on}")
-        self.start(ask)
-        stop = self.body.do("call i32 @KERNEL.ask(ptr %services)")
-        self.leave(self.body.do(f"icmp ne i32 {stop}, 0"), INTERRUPTED)
-        self.body.lines.append(f"  br label %{on}")
-        self.start(on)
+        return f"on{self.labels}"
 
     def again(self, number: str, k: str) -> None:
         self.body.lines.append(f"  br label %latch{k}")
@@ -351,11 +346,11 @@ class Function(Stacks):
         left = []
         for k in range(len(self.stacks)):  # the table returns the tops of the stacks, for a second half
             left += [f"  %top{k} = load ptr, ptr %stack{k}", f"  store ptr %top{k}, ptr %base{k}.at"]
-        for number, word in enumerate(("apply", "blas", "blas.single", "services")):
+        for number, word in enumerate(("apply", "blas", "blas.single")):
             stacks += [f"  %{word}.at = getelementptr ptr, ptr %arguments, i64 {last + number}",
                        f"  %{word} = load ptr, ptr %{word}.at"]  # fmt: skip
         stacks.append("  %product = alloca [18 x i64]")
-        head = [wrapped(last + 3), "define internal i32 @KERNEL.body(ptr %arguments) {", "entry:"]
+        head = ["define i32 @KERNEL(ptr %arguments) {", "entry:"]
         steps = [line.replace("%entry ]", "%start ]") for line in self.body.lines]
         body.lines = [*head, *self.entry, *stacks, "  br label %start", "start:", *steps, *left, "  ret i32 0", "}"]
         return body
