@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine
+from effgrad.stage.loop.buffers import Buffer, Element, topological
 from effgrad.stage.loop.ir import (
     Apply,
     Block,
     Branch,
-    Buffer,
     Check,
     Dims,
-    Element,
     Map,
     Pop,
     Push,
@@ -22,7 +21,6 @@ from effgrad.stage.loop.ir import (
     Stack,
     Statement,
     While,
-    topological,
 )
 from effgrad.stage.loop.operands import Value
 

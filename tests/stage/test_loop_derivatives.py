@@ -10,7 +10,8 @@ from region_execution import execute
 
 import effgrad
 from effgrad import grad, jacobian, jvp, value_and_grad
-from effgrad.stage.loop.ir import Map, topological, walk
+from effgrad.stage.loop.buffers import topological
+from effgrad.stage.loop.ir import Map, walk
 from effgrad.stage.loop.program import ROOM, reversal
 from effgrad.stage.native.executable import Executable
 

@@ -7,9 +7,10 @@ from region_execution import execute
 
 import effgrad
 from effgrad import grad
+from effgrad.stage.loop.buffers import topological
 from effgrad.stage.loop.element import POWER
 from effgrad.stage.loop.improve import IN_CACHE, interchanged
-from effgrad.stage.loop.ir import Map, Region, Repeat, topological, walk
+from effgrad.stage.loop.ir import Map, Region, Repeat, walk
 from effgrad.stage.loop.program import ROOM, reversal
 from effgrad.stage.native.executable import Executable
 

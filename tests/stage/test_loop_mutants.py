@@ -18,10 +18,11 @@ from effgrad.stage.loop import activity, derive, frame_loops, iteration, lists, 
 from effgrad.stage.loop.affine import NotCaptured, affine
 from effgrad.stage.loop.basic_index import Indexed
 from effgrad.stage.loop.branches import Branches
+from effgrad.stage.loop.buffers import index
 from effgrad.stage.loop.cells import Cells
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.evaluator import Evaluator
-from effgrad.stage.loop.ir import index
+from effgrad.stage.loop.ir import writes_in
 from effgrad.stage.loop.operands import Masked
 from effgrad.stage.loop.tangents import tangent
 from effgrad.stage.loop.values import Statements
@@ -151,8 +152,7 @@ MUTANTS = {
     "results are used where they have changed": (derivatives_are_wrong, derive, "_meets", lambda *_: False),
     "each sum begins before": (derivatives_are_wrong, derive, "_starts_sum", lambda *_: True),
     "no state is kept": (derivatives_are_wrong, Reversal, "state", lambda *_: []),
-    "all state is rewritten": (derivatives_are_wrong, derive, "overwritten_first", lambda body: activity.loop_writes(
-        derive.Branch(None, body, []))),
+    "all state is rewritten": (derivatives_are_wrong, derive, "overwritten_first", writes_in),
     "lazy values are not watched": (derivatives_are_wrong, Statements, "before_write", lambda *_: None),
     "lazy values enter blocks": (derivatives_are_wrong, Statements, "materialize_all", lambda *_: None),
     "what is varied is found in one round": (derivatives_are_wrong, derive, "varied", one_round),

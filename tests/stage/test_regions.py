@@ -8,9 +8,10 @@ from region_execution import Execution, execute
 
 import effgrad
 from effgrad.stage.loop.affine import NotCaptured, Ranges, affine, variable
+from effgrad.stage.loop.buffers import Buffer, constant, load
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.element import MULTIPLY, element
-from effgrad.stage.loop.ir import Buffer, Map, Region, Repeat, Store, all_points, constant, load
+from effgrad.stage.loop.ir import Map, Region, Repeat, Store, all_points
 from effgrad.stage.loop.tangents import tangent
 
 

@@ -4,24 +4,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from effgrad.stage.loop.affine import Affine
+from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.element import smooth_loads
 from effgrad.stage.loop.ir import (
     Apply,
     Block,
     Branch,
-    Buffer,
     Check,
     Dims,
     Map,
     Pop,
     Push,
-    Statement,
     Store,
     While,
     parts,
-    reads,
+    read_buffers,
+    reads_in,
     rebuilt,
     walk,
+    writes_in,
     written,
 )
 
@@ -77,8 +78,7 @@ def _mark(block: Block, live: set[Buffer]) -> bool:
         saved = isinstance(s, Push) and _saves(s, live)
         if any(inner) or isinstance(s, Check) or saved or any(b in live for b in written(kept)):
             some = True
-            live.update(e.args[0] for e in reads(kept))
-            live.update(s.inputs if isinstance(s, Apply) else written(s) if isinstance(s, While) else ())
+            live.update(read_buffers(kept), written(s) if isinstance(s, While) else ())
     return some
 
 
@@ -172,11 +172,6 @@ def depends(indices: Sequence[Affine], dims: Dims) -> Dims:
     return tuple(d for d in dims if d[0] in names)
 
 
-def loop_writes(s: Statement) -> set[Buffer]:
-    """The buffers that a statement writes, including those that its nested statements write."""
-    return {b for x in walk([s]) for b in written(x)}
-
-
 def overwritten_first(body: Block) -> set[Buffer]:
     """The buffers that a body overwrites in full before it reads them, so that no earlier value of theirs is used."""
     found: set[Buffer] = set()
@@ -185,7 +180,7 @@ def overwritten_first(body: Block) -> set[Buffer]:
     for s in body:
         if isinstance(s, Branch):
             found |= _in_branches(s, [x for x in body if x is not s]) - seen
-        seen |= loop_reads(s) - found
+        seen |= reads_in([s]) - found
         if isinstance(s, Apply):
             found |= {s.output} - seen
         for t, dims in [(t, s.dims) for t in s.stores] if isinstance(s, Map) else ():
@@ -195,23 +190,15 @@ def overwritten_first(body: Block) -> set[Buffer]:
             planes.setdefault(t.buffer, set()).add(plane or 0)
             if plane is None or len(planes[t.buffer]) == t.buffer.shape[0]:
                 found.add(t.buffer)
-        seen |= loop_writes(s) - found - planes.keys()
+        seen |= writes_in([s]) - found - planes.keys()
     return found
 
 
 def _in_branches(s: Branch, others: Block) -> set[Buffer]:
     """The buffers that a branch first overwrites in full, on both sides, or on one if they are used nowhere else."""
     then, other = overwritten_first(s.then), overwritten_first(s.other)
-    used = {b for x in others for b in (*loop_writes(x), *loop_reads(x))}
-    sides = [{b for x in part for b in (*loop_writes(x), *loop_reads(x))} for part in (s.then, s.other)]
+    used, *sides = (writes_in(part) | reads_in(part) for part in (others, s.then, s.other))
     return (then & other) | (then - sides[1] - used) | (other - sides[0] - used)
-
-
-def loop_reads(s: Statement) -> set[Buffer]:
-    """The buffers that a statement reads, including those that its nested statements read."""
-    found = {e.args[0] for x in walk([s]) for e in reads(x)}
-    found.update(b for x in walk([s]) if isinstance(x, Apply) for b in x.inputs)
-    return found | {x.buffer for x in walk([s]) if isinstance(x, Push)}
 
 
 def _plane(t: Store) -> int | None:

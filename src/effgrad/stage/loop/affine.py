@@ -102,9 +102,9 @@ class Affine:
         result = Affine(self.constant)
         for atom, k in self.terms:
             if type(atom) is str:
-                result = result + (affine(values[atom]) if atom in values else Affine(0, ((atom, 1),))) * k
+                result = result + (affine(values[atom]) if atom in values else variable(atom)) * k
             else:
-                result = result + Affine(0, ((atom.substitute(values), 1),)) * k
+                result = result + variable(atom.substitute(values)) * k
         return result
 
     def variables(self) -> set[str]:
@@ -129,9 +129,9 @@ def affine(value: "Affine | int") -> Affine:
     return value if isinstance(value, Affine) else Affine(int(value))
 
 
-def variable(name: str) -> Affine:
-    """The loop variable of this name as an `Affine`."""
-    return Affine(0, ((name, 1),))
+def variable(atom: Value) -> Affine:
+    """A loop variable, given by its name, or an integer expression as an `Affine`."""
+    return Affine(0, ((atom, 1),))
 
 
 def as_constant(value: "Affine | int") -> "Affine | int":
@@ -216,9 +216,14 @@ def _extreme(extreme: Callable[..., float], bounds: Sequence[Bounds]) -> Bounds:
     return int(low) if low > -math.inf else None, int(high) if high < math.inf else None
 
 
-def row_major(dims: Sequence[tuple[str, Affine]]) -> Affine:
-    """The position of a point of an index box in row-major order."""
+def row_major(point: "Sequence[Affine | int]", shape: "Sequence[Affine | int]") -> Affine:
+    """The position of a point of an array, or of an index box, of this shape in row-major order."""
     place, stride = Affine(), affine(1)
-    for name, n in reversed(dims):
-        place, stride = place + Affine(0, ((name, 1),)) * stride, stride * n
+    for i, n in zip(reversed(point), reversed(shape), strict=True):
+        place, stride = place + affine(i) * stride, stride * n
     return place
+
+
+def place_in(dims: Sequence[tuple[str, Affine]]) -> Affine:
+    """The position of the point of an index box in row-major order."""
+    return row_major([variable(name) for name, _ in dims], [n for _, n in dims])

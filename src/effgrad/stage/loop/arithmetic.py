@@ -9,8 +9,8 @@ import numpy as np
 
 from effgrad.stage.loop import masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
+from effgrad.stage.loop.buffers import BOOL, index
 from effgrad.stage.loop.element import primitive_of
-from effgrad.stage.loop.ir import BOOL, index
 from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Masked, Value, symbolic
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
+from effgrad.stage.loop.buffers import INT, Element, index, integer
 from effgrad.stage.loop.element import AND, GREATER_EQUAL, LESS, MAXIMUM, MINIMUM, WHERE, ZERO, cast, element, widened
-from effgrad.stage.loop.ir import INT, Check, Element, Store, index, integer
+from effgrad.stage.loop.ir import Check, Store
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, whole_view
 from effgrad.stage.loop.values import Statements
 

@@ -9,11 +9,12 @@ import numpy as np
 from effgrad.living import LivingSet
 from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.buffers import BOOL, Element, load
 from effgrad.stage.loop.cells import UNBOUND, Unknown
 from effgrad.stage.loop.checking import Raised
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import FactFound, Facts, Frame, Returned
-from effgrad.stage.loop.ir import BOOL, Block, Branch, Element, Store, load
+from effgrad.stage.loop.ir import Block, Branch, Store
 from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, common_type, flat, like, views_in, whole_view
 

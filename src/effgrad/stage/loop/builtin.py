@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
+from effgrad.stage.loop.buffers import BOOL, FLOAT, INT
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
-from effgrad.stage.loop.ir import BOOL, FLOAT, INT
 from effgrad.stage.loop.operands import Counted, Lazy, Value, View, symbolic
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols

@@ -7,10 +7,11 @@ import numpy as np
 
 from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, variable
+from effgrad.stage.loop.buffers import Buffer, load
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import FactFound, Frame
-from effgrad.stage.loop.ir import Apply, Buffer, Map, load, walk, written
+from effgrad.stage.loop.ir import Apply, Map, walk, writes_in, written
 from effgrad.stage.loop.operands import (
     SYMBOLIC,
     Complex,
@@ -59,7 +60,7 @@ class Cell:
         if self.view.axes:
             return value is (self.grown or self.view)
         e = value.value if isinstance(value, Lazy) else None
-        if isinstance(value, Affine) and len(value.terms) == 1 and value == Affine(0, ((value.terms[0][0], 1),)):
+        if isinstance(value, Affine) and len(value.terms) == 1 and value == variable(value.terms[0][0]):
             e = value.terms[0][0]
         return e is load(self.view.buffer, ())
 
@@ -223,7 +224,7 @@ class Cells:
     def check_aliases(self, found: list[tuple[str, "Cell", Value, Value]]) -> None:
         """Raise if a name shares memory that is written: its cell is a copy, in which the write would not be seen."""
         capture = self.capture
-        writes = {b for s in walk(capture.block) for b in written(s)}
+        writes = writes_in(capture.block)
         made = _made_inside(capture)
         self.check_first(found, writes)
         for name, cell, _, value in found:

@@ -5,9 +5,10 @@ import ast
 import numpy as np
 
 from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.buffers import BOOL, constant
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import Frame
-from effgrad.stage.loop.ir import BOOL, Check, constant
+from effgrad.stage.loop.ir import Check
 from effgrad.stage.loop.operands import Value
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from effgrad.stage.loop import concatenation, fancy
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
+from effgrad.stage.loop.buffers import INT, Element, constant, index
 from effgrad.stage.loop.element import EQUAL, MULTIPLY, SQRT, WHERE, cast, element
-from effgrad.stage.loop.ir import INT, Element, constant, index
 from effgrad.stage.loop.operands import Extent, Lazy, Value, View, flat, same_extent
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols

@@ -11,26 +11,11 @@ from collections.abc import Callable, Sequence
 from effgrad.api import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from effgrad.api.tracebacks import Transformed
 from effgrad.stage.loop.affine import NotCaptured, affine
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, constant, load
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.element import pull, push, replaced
 from effgrad.stage.loop.evaluator import Evaluator
-from effgrad.stage.loop.ir import (
-    Apply,
-    Block,
-    Buffer,
-    Element,
-    Map,
-    Region,
-    Store,
-    all_points,
-    constant,
-    duplicate,
-    load,
-    loads,
-    reads,
-    walk,
-    written,
-)
+from effgrad.stage.loop.ir import Block, Region, Store, duplicate, reads_in, writes_in, zeroed
 from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.tangents import along
@@ -191,7 +176,7 @@ class Call:
 
     def check(self, block: Block, before: set[Buffer], names: Sequence[tuple[Value, dict[str, Value]]]) -> None:
         """Raise if the function has an effect besides returning a value."""
-        changes = any(b in before for s in walk(block) for b in written(s))
+        changes = not before.isdisjoint(writes_in(block))
         for frame, own in names:
             changes = changes or own.keys() != frame.own.keys() or any(v is not frame.own[n] for n, v in own.items())
         if changes:
@@ -310,13 +295,9 @@ class Pullback:
     def check(self) -> None:
         """Raise if something that the block reads has been written since."""
         block, call = self.call.region.block, self.call
-        own = {b for s in walk(block) for b in written(s)}
-        read = {e.args[0] for s in walk(block) for e in reads(s)}
-        read |= {b for s in walk(block) if isinstance(s, Apply) for b in s.inputs}
-        read |= set() if call.expression is None else {e.args[0] for e in loads([call.expression])}
+        read = reads_in(block) | (set() if call.expression is None else buffers_in([call.expression]))
         place = next(k for k, s in enumerate(self.block) if s is self.last)
-        later = {b for s in walk(self.block[place + 1 :]) for b in written(s)}
-        if not (read - own).isdisjoint(later):
+        if not (read - writes_in(block)).isdisjoint(writes_in(self.block[place + 1 :])):
             raise NotCaptured("an array is written to between `vjp` and a call of its pullback")
 
 
@@ -343,9 +324,7 @@ def _leaves(value: Value) -> list[Value]:
 
 def clear(c: Evaluator, buffers: Sequence[Buffer]) -> None:
     """Set buffers to zero by statements, as the enclosing loop may run them more than once."""
-    for b in buffers:
-        dims, indices = all_points(b)
-        c.block.append(Map(dims, [Store(b, indices, constant(0, b.dtype))]))
+    c.block += map(zeroed, buffers)
 
 
 def _result(call: Call, output: Buffer, dots: dict[Buffer, Buffer]) -> Value:

@@ -13,8 +13,6 @@ from effgrad.stage.loop import pulled_calls
 from effgrad.stage.loop.activity import (
     depends,
     injective,
-    loop_reads,
-    loop_writes,
     never_overlap,
     overwritten_first,
     useful,
@@ -22,14 +20,13 @@ from effgrad.stage.loop.activity import (
     without_dead,
 )
 from effgrad.stage.loop.affine import Affine, NotCaptured, fresh
+from effgrad.stage.loop.buffers import Buffer, Element, constant, index_loads, integer, load, loads
 from effgrad.stage.loop.element import pull, replaced
 from effgrad.stage.loop.ir import (
     Apply,
     Block,
     Branch,
-    Buffer,
     Check,
-    Element,
     Map,
     Pop,
     Push,
@@ -40,14 +37,14 @@ from effgrad.stage.loop.ir import (
     Store,
     While,
     all_points,
-    constant,
-    index_loads,
-    load,
-    loads,
     parts,
+    read_buffers,
     reads,
+    reads_in,
     rebuilt,
     walk,
+    writes_in,
+    zeroed,
 )
 from effgrad.stage.loop.schedule import Schedule, Stretches
 from effgrad.stage.loop.segments import counted, named_once, restored, segmented, segmented_while
@@ -81,7 +78,7 @@ class Reversal:
         for s in region.block:
             if isinstance(s, Repeat | While) and schedule(s):
                 first = overwritten_first(body := self.again(s))
-                self._read(s, [b for x in body for b in loop_reads(x) if b not in first])
+                self._read(s, [b for x in body for b in reads_in([x]) if b not in first])
         # For each `while` with checkpoints, one step with what it saves. And the cost: about how many bytes are saved,
         # and how often a step is run forward at most.
         self.records, self.cost = dict[While, Block](), (0, 1)
@@ -108,7 +105,7 @@ class Reversal:
         mark: Statement = Map((), [Store(turn, (), constant(0.0))])
         block = without_dead([*self.forward, mark, *self.backward], [*outputs, *self.region.outputs, turn])
         forward, backward = block[: block.index(mark)], block[block.index(mark) + 1 :]
-        changed = {b for s in forward for b in loop_writes(s)}
+        changed = writes_in(forward)
         used = set(Region([], outputs, backward).buffers())
         kept = [b for b in Region(self.region.inputs, [], forward).buffers() if b in changed and b in used]
         seeds = [self.seed(b) for b in self.region.outputs if b.smooth]
@@ -255,7 +252,7 @@ class Reversal:
         if isinstance(schedule, Schedule):
             saves: Block = [Push(self.saves, b, *all_points(b)) for b in self.state(s)]
             again = self.again(s)
-            needed = {b for x in again for b in loop_writes(x)} | {x.buffer for x in walk(there) if isinstance(x, Push)}
+            needed = writes_in(again) | {x.buffer for x in walk(there) if isinstance(x, Push)}
             return segmented(s, schedule, saves, (again, without_dead(there, needed)), back)
         reverse = Repeat(s.variable, s.start, s.stop, s.step, back, not s.backwards)
         return [rebuilt(s, [there])], [reverse] if back else []
@@ -275,11 +272,11 @@ class Reversal:
         back: Block = []
         g = self.cotangents.get(s.output)
         if g is not None and hasattr(s.function, "reverse"):  # it reads the result, before that is restored
-            back = [*s.function.reverse(s, self.cotangents), *_zeroed(g)]
+            back = [*s.function.reverse(s, self.cotangents), zeroed(g)]
             return [*saves, s], [*back, *restored(saves)]
         if g is not None:
             pulled, sums = pulled_calls.reverse(s, self.cotangents)
-            back = [*pulled, *_zeroed(g), *sums]
+            back = [*pulled, zeroed(g), *sums]
         return [*saves, s], [*restored(saves), *back]
 
     def while_(self, s: While, top: Statement | None) -> tuple[Block, Block]:
@@ -289,11 +286,11 @@ class Reversal:
         if isinstance(plan, Stretches):
             self.records[s] = [*test, *there]
             kept: Block = [Push(self.saves, b, *all_points(b)) for b in self.state(s)]
-            changed = sorted((loop_writes(s) - {s.count}) & self.readers.keys(), key=lambda b: b.name)
+            changed = sorted((writes_in([s]) - {s.count}) & self.readers.keys(), key=lambda b: b.name)
             held: Block = [Push(self.saves, b, *all_points(b)) for b in changed]
             return segmented_while(s, plan, kept, held, (test, there), (test_back, back), self.saves)
         saves: Block = [Push(self.saves, s.count, (), ())] if self.must_save(s, s.count, top) and top else []
-        again: Block = [counted(Affine(0, ((load(s.count, ()), 1),)), [*back, *test_back], True)]
+        again: Block = [counted(integer(load(s.count, ())), [*back, *test_back], True)]
         return [*saves, While(s.count, test, s.flag, there)], [*test_back, *again, *restored(saves)]
 
     def push(self, s: Push) -> tuple[Block, Block]:
@@ -334,16 +331,11 @@ class Reversal:
     def state(self, s: Repeat | While) -> list[Buffer]:
         """The buffers that a checkpoint must hold: written in the loop, and read in it or by an adjoint outside it."""
         body = self.again(s)
-        read = {b for x in body for b in loop_reads(x)} | {e.args[0] for e in reads(s)}
+        read = reads_in(body) | set(read_buffers(s))
         read |= {t.buffer for x in walk(body) if isinstance(x, Map) for t in x.stores if t.adds}
         first, last = self.numbered[s]
         outside = {b for b, at in self.readers.items() if any(not first <= reader <= last for reader in at)}
-        return sorted(loop_writes(s) & (read - overwritten_first(body) | outside), key=lambda b: b.name)
-
-
-def _zeroed(g: Buffer) -> Block:
-    dims, indices = all_points(g)
-    return [Map(dims, [Store(g, indices, constant(0, g.dtype))])]
+        return sorted(writes_in([s]) & (read - overwritten_first(body) | outside), key=lambda b: b.name)
 
 
 def _places(m: Map) -> list[Affine]:

@@ -16,17 +16,7 @@ from effgrad.primitives import elementwise as rows
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop.affine import Affine, NotCaptured
-from effgrad.stage.loop.ir import (
-    BOOL,
-    FLOAT,
-    INT,
-    Element,
-    application,
-    constant,
-    index,
-    integer,
-    topological,
-)
+from effgrad.stage.loop.buffers import BOOL, FLOAT, INT, Element, application, constant, index, integer, topological
 from effgrad.stage.nodes import GUARD, Node
 from effgrad.stage.stage import staged
 from effgrad.stage.staged_value import constant_primitive

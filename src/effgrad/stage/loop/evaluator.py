@@ -11,9 +11,10 @@ import numpy as np
 from effgrad.stage.loop import builtin, concatenation, contractions, fancy, library, masks, planes, small_systems
 from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
 from effgrad.stage.loop.arithmetic import Operators, is_python_bool
+from effgrad.stage.loop.buffers import BOOL, Buffer, Element, constant, load
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function
-from effgrad.stage.loop.ir import BOOL, Block, Branch, Buffer, Element, Store, constant, load
+from effgrad.stage.loop.ir import Block, Branch, Store
 from effgrad.stage.loop.operands import (
     SYMBOLIC,
     Axis,

@@ -11,20 +11,9 @@ import numpy as np
 from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.buffers import INT, constant, index, integer
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of, widened
-from effgrad.stage.loop.ir import (
-    INT,
-    OF_RULE,
-    OF_WHOLE,
-    Apply,
-    Check,
-    Repeat,
-    Statement,
-    Store,
-    constant,
-    index,
-    integer,
-)
+from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Check, Repeat, Statement, Store
 from effgrad.stage.loop.operands import Extent, Lazy, Value, View, symbolic, whole_view
 from effgrad.stage.loop.registry import has_rule, rule
 from effgrad.stage.loop.symbols import Symbols

@@ -14,8 +14,8 @@ from effgrad.arrays.written import read
 from effgrad.errors import StagingWarning, user_place, warn
 from effgrad.program.control import Loop
 from effgrad.program.operations import setitem
-from effgrad.stage.loop.activity import loop_writes
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
+from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.cells import Unknown
 from effgrad.stage.loop.derivatives import Derivative, Pullback
@@ -23,7 +23,7 @@ from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import FactFound, Facts, Frame, Function
 from effgrad.stage.loop.functions import Rows
 from effgrad.stage.loop.improve import improved
-from effgrad.stage.loop.ir import Buffer, Region
+from effgrad.stage.loop.ir import Region, writes_in
 from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.operands import Complex, Counted, Growing, Lazy, Masked, Method, Plane, Value, View, views_in
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
@@ -123,7 +123,7 @@ class Loops:
             refused = NotCaptured(self.reason)
             refused.steps = capture.steps
             raise refused
-        changed = {b for s in capture.block for b in loop_writes(s)}
+        changed = writes_in(capture.block)
         values = {b: value for value, b in capture.inputs}
         check_memory(values, changed)
         found = {name: self.stored(capture, value, values) for name, value in results.items()}
@@ -213,7 +213,7 @@ def _share(a: Value, b: Value) -> bool:
 
 def writes(capture: Capture) -> bool:
     """Whether a loop writes to arrays from outside it."""
-    changed = {b for s in capture.block for b in loop_writes(s)}
+    changed = writes_in(capture.block)
     return any(b in changed and b.shape for _, b in capture.inputs)
 
 

@@ -5,23 +5,9 @@ from dataclasses import replace
 
 from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Affine, affine, fresh, variable
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load, topological
 from effgrad.stage.loop.element import replaced
-from effgrad.stage.loop.ir import (
-    Block,
-    Buffer,
-    Element,
-    Map,
-    Repeat,
-    Statement,
-    Store,
-    load,
-    loads,
-    parts,
-    rebuilt,
-    topological,
-    walk,
-    written,
-)
+from effgrad.stage.loop.ir import Block, Map, Repeat, Statement, Store, accesses, parts, rebuilt, writes_in
 
 # If a loop over the innermost axis visits arrays of more bytes than this in all, it is moved inside the loops over
 # other axes. What a step leaves in a cache of this size is evicted before the next step needs it.
@@ -49,12 +35,12 @@ def sharing(block: Block) -> Block:
             s = replace(s, stores=[_shared(t, s, stored) for t in s.stores])
         elif parts(s):
             s = rebuilt(s, [sharing(part) for part in parts(s)])
-        changed = {b for x in walk([s]) for b in written(x)}
-        stored = {k: t for k, t in stored.items() if t.buffer not in changed and _read(k[1]).isdisjoint(changed)}
+        changed = writes_in([s])
+        stored = {k: t for k, t in stored.items() if t.buffer not in changed and buffers_in([k[1]]).isdisjoint(changed)}
         if isinstance(s, Map) and len(s.stores) == 1 and _is_plain(s):
             (t,) = s.stores
             extents, value = _numbered(s.dims, t.value)
-            if t.buffer not in _read(t.value):
+            if t.buffer not in buffers_in([t.value]):
                 stored[extents, value] = Store(t.buffer, (), value)
         done.append(s)
     return done
@@ -70,10 +56,6 @@ def _is_plain(s: Map) -> bool:
 
 def _chooses(e: Element) -> bool:
     return any(not isinstance(x.op, str) and x.op.selects for x in topological([e]))
-
-
-def _read(e: Element) -> set[Buffer]:
-    return {x.args[0] for x in loads([e])}
 
 
 def _numbered(dims: Sequence[tuple[str, Affine]], e: Element) -> tuple[tuple[Affine, ...], Element]:
@@ -124,23 +106,15 @@ def _inside_out(s: Repeat) -> Statement:
 
 def _at(m: Map, name: str, value: Affine) -> Map:
     """A Map restricted to one value of an axis."""
-    at: dict[str, Affine | int] = {name: value}
-    stores = [
-        Store(t.buffer, tuple(i.substitute(at) for i in t.indices), t.value.substitute(at), t.adds) for t in m.stores
-    ]
+    stores = [t.substitute({name: value}) for t in m.stores]
     return replace(m, dims=tuple(d for d in m.dims if d[0] != name), stores=stores)
-
-
-def _accesses(m: Map) -> list[tuple[Buffer, tuple[Affine, ...]]]:
-    found = [(t.buffer, t.indices) for t in m.stores]
-    return [*found, *[(e.args[0], e.args[1]) for e in loads([t.value for t in m.stores])]]
 
 
 def _is_along_memory(s: Repeat, cache: int) -> bool:
     """Whether a loop moves along the last axis of arrays that are large in all, and contains only Maps."""
     maps = [m for m in s.body if isinstance(m, Map)]
     buffers = {
-        b for m in maps for b, place in _accesses(m)
+        b for m in maps for b, place in accesses(m.stores)
         if place and abs(place[-1].coefficient(s.variable)) == 1 and len(b.shape) > len(m.dims)
     }  # fmt: skip
     large = sum(b.size * b.dtype.itemsize for b in buffers) > cache
@@ -155,10 +129,10 @@ def _is_apart(maps: Sequence[Map], names: Sequence[str]) -> bool:
     changed = {t.buffer for m in maps for t in m.stores}
     axes: dict[Buffer, set[int]] = {}
     for m, name in zip(maps, names, strict=True):
-        for b, place in _accesses(m):
+        for b, place in accesses(m.stores):
             if b in changed:
                 here = {k for k, i in enumerate(place) if i == variable(name)}
                 axes[b] = axes.get(b, here) & here
-        if any(type(a) is not str for _, place in _accesses(m) for i in place for a, _ in i.terms):
+        if any(type(a) is not str for _, place in accesses(m.stores) for i in place for a, _ in i.terms):
             return False
     return all(axes[b] for b in changed)

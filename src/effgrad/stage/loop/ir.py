@@ -11,21 +11,12 @@ primitives, whose rows hold their partials and machine code. `tests/stage/region
 Python, and so defines what each statement means.
 """
 
-import functools
-import math
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
-
-from effgrad import forks
-from effgrad.primitives.primitive import Primitive
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine
-from effgrad.vocabulary import DType, DTypeLike, Function, Value
-
-FLOAT, INT, BOOL = np.dtype(float), np.dtype(np.int64), np.dtype(bool)
+from effgrad.stage.loop.affine import Affine, Ranges, affine, variable
+from effgrad.stage.loop.buffers import Buffer, Element, constant, index_loads, load, loads
+from effgrad.vocabulary import Function
 
 # The reasons, for reports, why a function is called rather than written as machine code.
 OF_WHOLE = "it is no map, sum, product or move of elements"
@@ -33,181 +24,11 @@ OF_RULE = "it has a rule of yours"
 UNWRITTEN = "it has no machine code"
 
 
-@dataclass(eq=False)
-class Buffer:
-    """Memory of a constant shape. A `cleared` buffer is zero when the region starts; one with `data` is a constant.
-
-    `reach` holds the bounds of its integers, if they are known. An integer type without machine code is stored in 64
-    bits, and `narrow` is then its type in the user's program.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: DType = FLOAT
-    cleared: bool = False
-    data: np.ndarray | None = None
-    reach: tuple[int, int] | None = None
-    narrow: DType | None = None
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def smooth(self) -> bool:
-        """Whether its elements can have derivatives."""
-        return self.dtype.kind == "f"
-
-    def __repr__(self) -> str:
-        return self.name
-
-
 class Stack:
     """A stack of saved values, about `bytes` bytes in all. `into` maps a pushed buffer to the one it is popped into."""
 
     def __init__(self) -> None:
         self.into, self.bytes = dict[Buffer, Buffer](), 0
-
-
-class Element:
-    """An expression of one element. Equal expressions are one object.
-
-    `op` is "constant" (args: the number), "load" (args: the buffer and a tuple of indices), "index" (args: an integer
-    that is affine in loop variables), or an elementwise primitive.
-    """
-
-    __slots__ = ("op", "args", "dtype", "__weakref__")
-
-    op: Any
-    args: tuple[Value, ...]
-    dtype: DType
-
-    def substitute(self, values: "Mapping[str, Affine | int]") -> "Element":
-        """Return the expression with loop variables replaced by the given integers."""
-        memo: dict[Element, Element] = {}
-        for e in topological([self]):
-            if e.op == "load":
-                memo[e] = load(e.args[0], [i.substitute(values) for i in e.args[1]])
-            elif e.op == "index":
-                memo[e] = index(e.args[0].substitute(values))
-            elif e.op == "constant":
-                memo[e] = e
-            else:
-                memo[e] = _interned(e.op, tuple([memo[a] for a in e.args]), e.dtype)
-        return memo[self]
-
-    def variables(self) -> set[str]:
-        """The loop variables that its loads and indices depend on."""
-        found: set[str] = set()
-        for e in topological([self]):
-            if e.op == "load":
-                found = found.union(*(i.variables() for i in e.args[1]))
-            elif e.op == "index":
-                found |= e.args[0].variables()
-        return found
-
-    def __repr__(self) -> str:
-        if self.op == "load":
-            return f"{self.args[0]}{list(self.args[1])}"
-        if self.op in ("constant", "index"):
-            return str(self.args[0])
-        return f"{self.op.name}({', '.join(map(repr, self.args))})"
-
-
-_elements: "dict[Value, weakref.ref[Element]]" = {}
-_lock = forks.lock()
-
-
-def _interned(op: Value, args: tuple[Value, ...], dtype: DType) -> Element:
-    key = op, _comparable(op, args), dtype
-    with _lock:
-        known = _elements.get(key)
-        found = None if known is None else known()
-        if found is None:
-            found = object.__new__(Element)
-            found.op, found.args, found.dtype = op, args, dtype
-            _elements[key] = weakref.ref(found, functools.partial(_elements.pop, key))
-    return found
-
-
-def _comparable(op: Value, args: tuple[Value, ...]) -> Value:
-    """The arguments as a key that C code compares: no Python may run when an element dies (see `effgrad.living`)."""
-    if op == "constant":
-        return repr(args[0])
-    if op == "load":
-        return args[0], *[(i.constant, i.terms) for i in args[1]]
-    return (args[0].constant, args[0].terms) if op == "index" else args
-
-
-def constant(value: Value, dtype: DTypeLike = None) -> Element:
-    """A constant expression."""
-    dtype = np.result_type(value) if dtype is None else np.dtype(dtype)
-    return _interned("constant", (dtype.type(value).item(),), dtype)
-
-
-def load(buffer: Buffer, indices: Sequence[Affine | int]) -> Element:
-    """A load of one element of a buffer."""
-    return _interned("load", (buffer, tuple(map(affine, indices))), buffer.dtype)
-
-
-def index(value: Affine | int) -> Element:
-    """An integer expression that is affine in loop variables."""
-    value = affine(value)
-    if not value.terms:
-        return constant(value.constant, INT)
-    if len(value.terms) == 1 and value.constant == 0 and value.terms[0][1] == 1 and type(value.terms[0][0]) is not str:
-        return value.terms[0][0]  # type: ignore[no-any-return]
-    return _interned("index", (value,), INT)
-
-
-def application(primitive: Primitive, args: Sequence[Element], dtype: DType) -> Element:
-    """A primitive applied to elements, without any simplification."""
-    return _interned(primitive, tuple(args), dtype)
-
-
-def integer(e: Element) -> Affine:
-    """Return an integer expression as an affine index."""
-    if e.dtype.kind not in "iu":
-        raise NotCaptured("an index is not an integer")
-    if e.op == "constant":
-        return Affine(int(e.args[0]))
-    return e.args[0] if e.op == "index" else Affine(0, ((e, 1),))
-
-
-def topological(roots: Sequence[Element]) -> list[Element]:
-    """All subexpressions of the roots, arguments first. Expressions inside indices are not included."""
-    order: list[Element] = []
-    seen: set[Element] = set()
-    for root in roots:
-        stack = [(root, False)]
-        while stack:
-            e, done = stack.pop()
-            if done:
-                order.append(e)
-            elif e not in seen:
-                seen.add(e)
-                stack.append((e, True))
-                if not isinstance(e.op, str):
-                    stack.extend([(a, False) for a in reversed(e.args)])
-    return order
-
-
-def loads(roots: Sequence[Element]) -> list[Element]:
-    """The loads in expressions, including those inside indices."""
-    found: dict[Element, None] = {}
-    for e in topological(roots):
-        if e.op == "load":
-            found[e] = None
-            for i in e.args[1]:
-                found.update(dict.fromkeys(index_loads(i)))
-        elif e.op == "index":
-            found.update(dict.fromkeys(index_loads(e.args[0])))
-    return list(found)
-
-
-def index_loads(i: Affine | int) -> list[Element]:
-    """The loads that an index depends on."""
-    return loads([atom for atom, _ in i.terms if type(atom) is not str]) if isinstance(i, Affine) and i.terms else []
 
 
 Dims = tuple[tuple[str, Affine], ...]
@@ -222,6 +43,11 @@ class Store:
     value: Element
     adds: bool = False
 
+    def substitute(self, values: "Mapping[str, Affine | int]") -> "Store":
+        """Return the store with loop variables replaced by the given integers."""
+        indices = tuple(i.substitute(values) for i in self.indices)
+        return replace(self, indices=indices, value=self.value.substitute(values))
+
 
 @dataclass(eq=False)
 class Map:
@@ -230,6 +56,11 @@ class Map:
     dims: Dims
     stores: list[Store]
     place: str = ""
+
+    def substitute(self, values: "Mapping[str, Affine | int]") -> "Map":
+        """Return the Map with loop variables replaced by the given integers."""
+        dims = tuple((name, n.substitute(values)) for name, n in self.dims)
+        return replace(self, dims=dims, stores=[t.substitute(values) for t in self.stores])
 
 
 @dataclass(eq=False)
@@ -260,6 +91,16 @@ class Repeat:
     body: "Block"
     backwards: bool = False
 
+    @property
+    def bounds(self) -> tuple[Affine, Affine]:
+        """The bounds of the variable."""
+        return (self.start, self.stop - 1) if self.step > 0 else (self.stop + 1, self.start)
+
+    def most_steps(self, ranges: Ranges) -> int | None:
+        """The largest number of steps, or None if it is not known."""
+        span = ranges.upper(self.stop - self.start if self.step > 0 else self.start - self.stop)
+        return None if span is None else max(-(-span // abs(self.step)), 0)
+
 
 @dataclass(eq=False)
 class While:
@@ -281,8 +122,8 @@ class Branch:
 
 
 @dataclass(eq=False)
-class Push:
-    """Save on a stack the elements of a buffer that `indices` name at all points of an index box."""
+class _Saved:
+    """A stack, and the elements of a buffer that `indices` name at all points of an index box."""
 
     stack: Stack
     buffer: Buffer
@@ -290,14 +131,12 @@ class Push:
     indices: tuple[Affine, ...]
 
 
-@dataclass(eq=False)
-class Pop:
+class Push(_Saved):
+    """Save the elements on the stack."""
+
+
+class Pop(_Saved):
     """Restore the elements that the matching `Push` saved."""
-
-    stack: Stack
-    buffer: Buffer
-    dims: Dims
-    indices: tuple[Affine, ...]
 
 
 @dataclass(eq=False)
@@ -323,14 +162,8 @@ class Region:
 
     def buffers(self) -> list[Buffer]:
         """All buffers, the inputs first."""
-        found = dict.fromkeys([*self.inputs, *self.outputs])
-        for s in walk(self.block):
-            found.update(dict.fromkeys([*written(s), *[e.args[0] for e in reads(s)]]))
-            if isinstance(s, Apply):
-                found.update(dict.fromkeys(s.inputs))
-            if isinstance(s, Push):
-                found[s.buffer] = None
-        return list(found)
+        used = [b for s in walk(self.block) for b in (*written(s), *read_buffers(s))]
+        return list(dict.fromkeys([*self.inputs, *self.outputs, *used]))
 
     def __repr__(self) -> str:
         return f"<region {self.inputs} -> {self.outputs}, {len(list(walk(self.block)))} statements>"
@@ -354,12 +187,20 @@ def rebuilt(s: Statement, blocks: Sequence[Block]) -> Statement:
     return replace(s, then=blocks[0], other=blocks[1]) if isinstance(s, Branch) else s
 
 
+def rewritten(block: Block, change: Callable[[Statement], Block]) -> Block:
+    """Return a copy of the statements, in which `change` replaces each that contains no blocks."""
+    new: Block = []
+    for s in block:
+        new += [rebuilt(s, [rewritten(part, change) for part in parts(s)])] if parts(s) else change(s)
+    return new
+
+
 def duplicate(block: Block) -> Block:
     """Copy the statements. A statement is identified by its object, so each may occur only once in a region."""
-    return [rebuilt(replace(s), [duplicate(part) for part in parts(s)]) for s in block]
+    return rewritten(block, lambda s: [replace(s)])
 
 
-def walk(block: Block) -> Iterator[Statement]:
+def walk(block: Iterable[Statement]) -> Iterator[Statement]:
     """Yield all statements, also nested ones, in textual order."""
     for s in block:
         yield s
@@ -370,8 +211,7 @@ def walk(block: Block) -> Iterator[Statement]:
 def reads(s: Statement) -> list[Element]:
     """The loads in the values, indices and bounds of a statement, but not its blocks, nor the inputs of an `Apply`."""
     if isinstance(s, Map):
-        indices = [i for t in s.stores for i in t.indices] + [n for _, n in s.dims]
-        return [*loads([t.value for t in s.stores]), *[e for i in indices for e in index_loads(i)]]
+        return [*loads_of(s.stores), *[e for _, n in s.dims for e in index_loads(n)]]
     if isinstance(s, Repeat):
         return index_loads(s.start) + index_loads(s.stop)
     if isinstance(s, While | Branch | Check):
@@ -379,6 +219,23 @@ def reads(s: Statement) -> list[Element]:
     if isinstance(s, Push | Pop):
         return [e for i in (*s.indices, *[n for _, n in s.dims]) for e in index_loads(i)]
     return []
+
+
+def loads_of(stores: Sequence[Store]) -> list[Element]:
+    """The loads in the values and indices of stores."""
+    return [*loads([t.value for t in stores]), *[e for t in stores for i in t.indices for e in index_loads(i)]]
+
+
+def accesses(stores: Sequence[Store]) -> list[tuple[Buffer, tuple[Affine, ...]]]:
+    """The elements that stores write, and those that their values load: the buffer and the indices of each."""
+    found = [(t.buffer, t.indices) for t in stores]
+    return [*found, *[(e.args[0], e.args[1]) for e in loads([t.value for t in stores])]]
+
+
+def read_buffers(s: Statement) -> list[Buffer]:
+    """The buffers that a statement itself reads, without those that its blocks read."""
+    own = s.inputs if isinstance(s, Apply) else (s.buffer,) if isinstance(s, Push) else ()
+    return [*own, *[e.args[0] for e in reads(s)]]
 
 
 def written(s: Statement) -> list[Buffer]:
@@ -392,8 +249,30 @@ def written(s: Statement) -> list[Buffer]:
     return [s.buffer] if isinstance(s, Pop) else []
 
 
+def reads_in(block: Iterable[Statement]) -> set[Buffer]:
+    """The buffers that statements read, including those that their nested statements read."""
+    return {b for s in walk(block) for b in read_buffers(s)}
+
+
+def writes_in(block: Iterable[Statement]) -> set[Buffer]:
+    """The buffers that statements write, including those that their nested statements write."""
+    return {b for s in walk(block) for b in written(s)}
+
+
 def all_points(buffer: Buffer) -> tuple[Dims, tuple[Affine, ...]]:
     """The index box of a whole buffer, and the indices of its points."""
     from_names = [f"w{axis}_{id(buffer)}" for axis in range(len(buffer.shape))]
     dims = tuple((name, affine(n)) for name, n in zip(from_names, buffer.shape, strict=True))
-    return dims, tuple(Affine(0, ((name, 1),)) for name in from_names)
+    return dims, tuple(map(variable, from_names))
+
+
+def zeroed(buffer: Buffer) -> Map:
+    """The statement that sets a whole buffer to zero."""
+    dims, indices = all_points(buffer)
+    return Map(dims, [Store(buffer, indices, constant(0, buffer.dtype))])
+
+
+def added(buffer: Buffer, other: Buffer) -> Map:
+    """The statement that adds to each element of a buffer that of another one of the same shape."""
+    dims, indices = all_points(buffer)
+    return Map(dims, [Store(buffer, indices, load(other, indices), adds=True)])

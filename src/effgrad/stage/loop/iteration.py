@@ -9,6 +9,7 @@ import numpy as np
 
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.branches import Branches
+from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, index, load
 from effgrad.stage.loop.cells import PEELED, Cells, Unknown
 from effgrad.stage.loop.desugar import (
     LEFT,
@@ -26,7 +27,7 @@ from effgrad.stage.loop.desugar import (
 )
 from effgrad.stage.loop.evaluator import check_binding
 from effgrad.stage.loop.frames import Facts, Frame
-from effgrad.stage.loop.ir import BOOL, INT, Branch, Element, Repeat, Store, While, constant, index, load
+from effgrad.stage.loop.ir import Branch, Repeat, Store, While
 from effgrad.stage.loop.lists import Lists
 from effgrad.stage.loop.names import bound, exposed, read_after
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, flat

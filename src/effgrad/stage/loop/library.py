@@ -11,9 +11,9 @@ from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop import fancy, masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
+from effgrad.stage.loop.buffers import BOOL, INT, constant, index
 from effgrad.stage.loop.concatenation import as_array
 from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SQRT, SUBTRACT, WHERE, cast, element, primitive_of
-from effgrad.stage.loop.ir import BOOL, INT, constant, index
 from effgrad.stage.loop.operands import (
     Complex,
     Extent,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
+from effgrad.stage.loop.buffers import BOOL
 from effgrad.stage.loop.element import DIVIDE, WHERE, primitive_of
-from effgrad.stage.loop.ir import BOOL
 from effgrad.stage.loop.operands import Lazy, Masked, Value, View
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Params

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load
 from effgrad.stage.loop.element import narrowed
-from effgrad.stage.loop.ir import Buffer, Element, load, loads
 from effgrad.vocabulary import DType
 
 Extent = int | Affine
@@ -72,7 +72,7 @@ class Lazy:
         return self.value.substitute(dict(zip(self.names, point, strict=True))) if self.names else self.value
 
     def reads(self) -> set[Buffer]:
-        return {e.args[0] for e in loads([self.value])}
+        return buffers_in([self.value])
 
 
 def read(buffer: Buffer, place: Sequence[Extent]) -> Element:

@@ -15,8 +15,9 @@ import numpy as np
 from effgrad.program.resolve import call
 from effgrad.stage.loop import fancy
 from effgrad.stage.loop.affine import NotCaptured, fresh
+from effgrad.stage.loop.buffers import Buffer, constant
 from effgrad.stage.loop.element import cast, primitive_of
-from effgrad.stage.loop.ir import Apply, Block, Buffer, Map, Store, all_points, constant, load
+from effgrad.stage.loop.ir import Apply, Block, added
 from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, Value, View, common_type, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.small_systems import MOST_UNKNOWNS, ComplexSolution
@@ -372,10 +373,8 @@ class Transform:
         (x,), g = s.inputs, cotangents[s.output]
         n = x.shape[1:][self.axis]
         part, other = Buffer(fresh("part"), x.shape, x.dtype), self.scale * (1 / n if self.inverse else n)
-        dims, place = all_points(x)
-        added = Map(dims, [Store(cotangents[x], place, load(part, place), adds=True)])
         back = replace(s, function=Transform(not self.inverse, self.axis, other), inputs=(g,), output=part)
-        return [back, added]
+        return [back, added(cotangents[x], part)]
 
 
 def _transformed(inverse: bool, c: Symbols, a: Value, n: Entry = None, axis: int = -1, norm: Value = None) -> Complex:

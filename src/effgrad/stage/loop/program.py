@@ -16,8 +16,9 @@ from effgrad.arrays.layout import dtype_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Ranges
+from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.derive import Reversal
-from effgrad.stage.loop.ir import Apply, Branch, Buffer, Pop, Push, Region, Repeat, Statement, While, parts, walk
+from effgrad.stage.loop.ir import Apply, Branch, Pop, Push, Region, Repeat, Statement, While, parts, walk
 from effgrad.stage.loop.operands import Value
 from effgrad.stage.loop.schedule import Schedule, Stretches, schedule, stretches
 from effgrad.stage.loop.tangents import tangent
@@ -164,10 +165,7 @@ def _runs_again(s: Repeat) -> bool:
 def ranges_of(block: Sequence[Statement]) -> Ranges:
     """The bounds of the variables of all loops in a block."""
     ranges = Ranges()
-    for s in walk(list(block)):
-        if isinstance(s, Repeat):
-            low, high = (s.start, s.stop - 1) if s.step > 0 else (s.stop + 1, s.start)
-            ranges.bounds[s.variable] = low, high
+    ranges.bounds.update({s.variable: s.bounds for s in walk(block) if isinstance(s, Repeat)})
     return ranges
 
 
@@ -177,8 +175,8 @@ def _all_steps(block: Sequence[Statement], ranges: Ranges) -> float:
     for s in block:
         inner = sum(_all_steps(part, ranges) for part in parts(s))
         if isinstance(s, Repeat):
-            span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
-            inner = math.inf if span is None else max(0, -(-span // abs(s.step))) * max(1.0, inner)
+            steps = s.most_steps(ranges)
+            inner = math.inf if steps is None else steps * max(1.0, inner)
         total += math.inf if isinstance(s, While) else inner
     return total
 
@@ -190,8 +188,8 @@ def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
         of_parts = [saved_bytes(part, ranges) for part in parts(s)]
         inner = max(of_parts) if isinstance(s, Branch) else sum(of_parts)
         if isinstance(s, Repeat) and inner:
-            span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
-            inner *= max(0, -(-(span or 1) // abs(s.step)))
+            steps = s.most_steps(ranges)
+            inner *= 1 if steps is None else steps
         if isinstance(s, Push):
             inner += 8 * math.prod(max(ranges.upper(n) or 1, 0) for _, n in s.dims)
         total += inner

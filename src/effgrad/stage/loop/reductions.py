@@ -7,8 +7,9 @@ import numpy as np
 from effgrad.primitives import elementwise as rows
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
 from effgrad.stage.loop.basic_index import Indexed
+from effgrad.stage.loop.buffers import load
 from effgrad.stage.loop.element import ADD, DIVIDE, EQUAL, MULTIPLY, SUBTRACT, WHERE, element
-from effgrad.stage.loop.ir import Block, Map, Repeat, Store, load
+from effgrad.stage.loop.ir import Block, Map, Repeat, Store
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, axes_of, same_extent, whole_view
 from effgrad.stage.staged_value import constant_primitive
 

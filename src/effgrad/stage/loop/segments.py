@@ -11,30 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, place_in, variable
+from effgrad.stage.loop.buffers import BOOL, INT, Buffer, Element, constant, index, integer, load
 from effgrad.stage.loop.element import AND, EQUAL, LESS, MAXIMUM, MINIMUM, WHERE, ZERO, element
-from effgrad.stage.loop.ir import (
-    BOOL,
-    INT,
-    Block,
-    Buffer,
-    Element,
-    Map,
-    Pop,
-    Push,
-    Repeat,
-    Stack,
-    Statement,
-    Store,
-    While,
-    constant,
-    duplicate,
-    index,
-    integer,
-    load,
-    parts,
-    rebuilt,
-)
+from effgrad.stage.loop.ir import Block, Map, Pop, Push, Repeat, Stack, Statement, Store, While, duplicate, rewritten
 from effgrad.stage.loop.schedule import Schedule, Stretches
 from effgrad.stage.staged_value import constant_primitive
 
@@ -54,12 +34,9 @@ def named_once(s: Push, e: Element) -> tuple[Block, Element]:
     """
     if all(type(atom) is str for place in s.indices for atom, _ in place.terms):
         return [], e
-    number, size = affine(0), 1
-    for name, extent in reversed(s.dims):
-        if extent.terms:
-            raise NotCaptured("elements that a table may name twice, as many as a loop says")
-        number, size = number + size * variable(name), size * extent.constant
-    marks = Buffer(fresh("marks"), s.buffer.shape, INT)
+    if any(extent.terms for _, extent in s.dims):
+        raise NotCaptured("elements that a table may name twice, as many as a loop says")
+    number, marks = place_in(s.dims), Buffer(fresh("marks"), s.buffer.shape, INT)
     is_marked = element(EQUAL, load(marks, s.indices), index(number))
     return [Map(s.dims, [Store(marks, s.indices, index(number))])], element(WHERE, is_marked, e, constant(0, e.dtype))
 
@@ -118,7 +95,7 @@ def segmented_while(
 
     own, states = Stack(), Stack()  # both are empty after each stretch
     (test, body), (test_back, body_back) = ([_onto(part, own) for part in pair] for pair in (there, back))
-    j, length = fresh("part"), Affine(0, ((load(steps, ()), 1),))
+    j, length = fresh("part"), integer(load(steps, ()))
     before = plan.chunk * variable(j)
     size = integer(element(MINIMUM, index(length - before), constant(plan.chunk, INT)))
     again = [*test, counted(size, [*body, *_onto(test, own)])]
@@ -129,8 +106,8 @@ def segmented_while(
     ahead: Block = [Repeat(fresh("part"), Affine(0), parts_but_one, 1, [*keep, plain]), *_onto(keep, states)]
     backwards = Repeat(j, Affine(0), parts_but_one + 1, 1, [*restored(keep), *again, *reverse], True)
     bring: Block = [Pop(stack, steps, (), ()), *restored(saves)]
-    stretches_back = counted(Affine(0, ((load(stretches, ()), 1),)), [*bring, *ahead, backwards], True)
-    steps_back = counted(Affine(0, ((load(first, ()), 1),)), [*back[1], *duplicate(back[0])], True)
+    stretches_back = counted(integer(load(stretches, ())), [*bring, *ahead, backwards], True)
+    steps_back = counted(integer(load(first, ())), [*back[1], *duplicate(back[0])], True)
     return forward, [stretches_back, *restored(held), *back[0], steps_back]
 
 
@@ -148,8 +125,4 @@ def counted(count: Affine, body: Block, backwards: bool = False) -> Statement:
 
 def _onto(block: Block, stack: Stack) -> Block:
     """A copy of the statements that saves on another stack."""
-    done: Block = []
-    for s in block:
-        inside = [_onto(x, stack) for x in parts(s)]
-        done.append(replace(s, stack=stack) if isinstance(s, Push | Pop) else rebuilt(replace(s), inside))
-    return done
+    return rewritten(block, lambda s: [replace(s, stack=stack) if isinstance(s, Push | Pop) else replace(s)])

@@ -1,14 +1,13 @@
 """Signatures of regions: equal for regions that differ only in the names of their buffers and loop variables."""
 
 from effgrad.stage.loop.affine import Affine, affine
+from effgrad.stage.loop.buffers import Buffer, Element, topological
 from effgrad.stage.loop.ir import (
     Apply,
     Block,
     Branch,
-    Buffer,
     Check,
     Dims,
-    Element,
     Map,
     Pop,
     Push,
@@ -17,7 +16,6 @@ from effgrad.stage.loop.ir import (
     Statement,
     Store,
     While,
-    topological,
 )
 from effgrad.stage.loop.operands import Value
 

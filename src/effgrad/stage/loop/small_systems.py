@@ -13,6 +13,7 @@ from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
 from effgrad.stage.loop import fancy
 from effgrad.stage.loop.affine import Affine, affine, fresh, variable
+from effgrad.stage.loop.buffers import FLOAT, Buffer, Element, constant, load
 from effgrad.stage.loop.element import (
     ADD,
     AND,
@@ -26,7 +27,7 @@ from effgrad.stage.loop.element import (
     element,
     primitive_of,
 )
-from effgrad.stage.loop.ir import FLOAT, Apply, Block, Buffer, Check, Element, Map, Store, all_points, constant, load
+from effgrad.stage.loop.ir import Apply, Block, Check, Map, Store, added
 from effgrad.stage.loop.operands import Lazy, Value, View, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
@@ -147,8 +148,7 @@ class Solution:
         part = Buffer(fresh("part"), b.shape, b.dtype)
         block: Block = [replace(s, function=type(self)(not self.transposed), inputs=(a, g), output=part)]
         if b in cotangents:
-            dims, place = all_points(b)
-            block.append(Map(dims, [Store(cotangents[b], place, load(part, place), adds=True)]))
+            block.append(added(cotangents[b], part))
         if a in cotangents:
             block += self.of_matrix(cotangents[a], part, s.output)
         return block

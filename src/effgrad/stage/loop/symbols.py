@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured
+from effgrad.stage.loop.buffers import BOOL, INT, Element, constant
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
-from effgrad.stage.loop.ir import BOOL, INT, Element, constant
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View
 from effgrad.stage.loop.reductions import Values
 from effgrad.vocabulary import Function, Params

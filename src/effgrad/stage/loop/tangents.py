@@ -7,22 +7,9 @@ from dataclasses import replace
 from effgrad.api import jvp
 from effgrad.stage.loop.activity import varied, without_dead
 from effgrad.stage.loop.affine import fresh
+from effgrad.stage.loop.buffers import Buffer, load
 from effgrad.stage.loop.element import push
-from effgrad.stage.loop.ir import (
-    Apply,
-    Block,
-    Buffer,
-    Map,
-    Pop,
-    Push,
-    Region,
-    Stack,
-    Statement,
-    Store,
-    load,
-    parts,
-    rebuilt,
-)
+from effgrad.stage.loop.ir import Apply, Block, Map, Pop, Push, Region, Stack, Statement, Store, rewritten
 from effgrad.stage.loop.operands import Value
 from effgrad.vocabulary import Function
 
@@ -48,7 +35,7 @@ def along(block: Block, directions: Sequence[Sequence[Buffer]]) -> tuple[Block, 
         dots = {
             b: Buffer(fresh(f"d_{b.name}_"), b.shape, b.dtype, cleared=b not in moved) for b in varied(block, moved)
         }
-        forward = _Forward(dots).block(forward)
+        forward = rewritten(forward, _Forward(dots).statement)
         found.append(dots)
     return forward, found
 
@@ -59,9 +46,6 @@ class _Forward:
     def __init__(self, dots: dict[Buffer, Buffer]) -> None:
         self.dots = dots
         self.stacks: dict[Stack, Stack] = {}
-
-    def block(self, block: Block) -> Block:
-        return [x for s in block for x in self.statement(s)]
 
     def statement(self, s: Statement) -> Block:
         if isinstance(s, Map):
@@ -80,7 +64,7 @@ class _Forward:
             if isinstance(s, Push) and s.buffer in s.stack.into:
                 stack.into[self.dots[s.buffer]] = self.dots[s.stack.into[s.buffer]]
             return [s, type(s)(stack, self.dots[s.buffer], s.dims, s.indices)]
-        return [rebuilt(s, [self.block(part) for part in parts(s)])]
+        return [s]
 
     def stores(self, t: Store) -> list[Store]:
         if t.buffer not in self.dots:

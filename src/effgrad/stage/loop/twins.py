@@ -8,7 +8,8 @@ from collections.abc import Container, Iterable
 
 from effgrad.living import LivingSet, LivingTable
 from effgrad.stage.loop.affine import NotCaptured
-from effgrad.stage.loop.ir import Apply, Block, Buffer, reads, walk, written
+from effgrad.stage.loop.buffers import Buffer
+from effgrad.stage.loop.ir import Block, reads_in, writes_in
 from effgrad.stage.loop.operands import Lazy, Method, Value, View, flat
 
 Twin = Buffer | Lazy
@@ -89,9 +90,7 @@ class Twins:
         existing, twins = before
         self.check_bases(existing)
         if twins:
-            changed = {b for s in walk(block) for b in written(s)}
-            read = {e.args[0] for s in walk(block) for e in reads(s)}
-            read |= {b for s in walk(block) if isinstance(s, Apply) for b in s.inputs}
+            changed, read = writes_in(block), reads_in(block)
             for a in twins:
                 if not (self.connected(a) - {a}).isdisjoint(changed) and not _memory(a).isdisjoint(read):
                     raise NotCaptured("an array that is written to in it, and has a reshaped view from before it")

@@ -12,23 +12,12 @@ import numpy as np
 from effgrad.living import LivingSet
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, affine, fresh, variable
-from effgrad.stage.loop.element import (
-    TYPES,
-    WHERE,
-    cast,
-    element,
-    result_dtype,
-)
-from effgrad.stage.loop.frames import FactFound, Facts
-from effgrad.stage.loop.ir import (
+from effgrad.stage.loop.buffers import (
     BOOL,
     INT,
-    Block,
     Buffer,
-    Dims,
     Element,
-    Map,
-    Store,
+    buffers_in,
     constant,
     index,
     integer,
@@ -36,6 +25,9 @@ from effgrad.stage.loop.ir import (
     loads,
     topological,
 )
+from effgrad.stage.loop.element import TYPES, WHERE, cast, element, result_dtype
+from effgrad.stage.loop.frames import FactFound, Facts
+from effgrad.stage.loop.ir import Block, Dims, Map, Store
 from effgrad.stage.loop.operands import Complex, Extent, Lazy, Value, View, read, same_extent, whole_view
 from effgrad.stage.loop.twins import Twins, arrays_in
 from effgrad.vocabulary import DType
@@ -90,7 +82,7 @@ class Statements:
     def lasting(self) -> dict[Value, Element]:
         """The known integers that stay valid in an inner block, which may run again after its own writes."""
         return {k: v for k, v in self.known.items() if k[0] != "integer" or all(
-            e.args[0].data is not None for e in loads([k[1]]))}  # fmt: skip
+            b.data is not None for b in buffers_in([k[1]]))}  # fmt: skip
 
     def class_of(self, buffer: Buffer) -> set[Buffer]:
         """The buffers that may stand for the same array of the program as this one."""
@@ -136,7 +128,7 @@ class Statements:
         self.twins.write(buffer)
         for lazy in [x for x in self.lazies if buffer in x.reads()]:
             self.materialize(lazy)
-        for key in [k for k in self.known if k[0] == "integer" and buffer in {e.args[0] for e in loads([k[1]])}]:
+        for key in [k for k in self.known if k[0] == "integer" and buffer in buffers_in([k[1]])]:
             del self.known[key]
 
     def materialize(self, lazy: Lazy) -> None:

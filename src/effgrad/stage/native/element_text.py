@@ -3,20 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from effgrad.primitives.machine_code import Code, is_integer
-from effgrad.stage.loop.affine import Affine, NotCaptured
+from effgrad.stage.loop.affine import Affine, NotCaptured, row_major, variable
+from effgrad.stage.loop.buffers import Buffer, Element, index, topological
 from effgrad.stage.loop.element import ADD, MULTIPLY, SUBTRACT
-from effgrad.stage.loop.ir import Buffer, Element, index, topological
 from effgrad.stage.native.scalars import TYPES, Body, emit, literal, memory_type, supported
 from effgrad.stage.nodes import INPUT, Node
 from effgrad.vocabulary import DType
-
-
-def flat(buffer: Buffer, indices: Sequence[Affine]) -> Affine:
-    """The position of an element in a buffer in C order, counted in elements."""
-    place, stride = Affine(), 1
-    for i, n in zip(reversed(indices), reversed(buffer.shape), strict=True):
-        place, stride = place + i * stride, stride * n
-    return place
 
 
 class Elements:
@@ -57,7 +49,7 @@ class Elements:
         return str(k)
 
     def place(self, buffer: Buffer, indices: Sequence[Affine]) -> str:
-        where = self.integer(flat(buffer, indices))
+        where = self.integer(row_major(indices, buffer.shape))
         if where == "0":
             return self.pointer(buffer)
         kind = memory_type(buffer.dtype)
@@ -107,7 +99,7 @@ class Elements:
         if e.op == "index":
             total = literal(float(e.args[0].constant), "double")
             for atom, k in e.args[0].terms:
-                own = index(Affine(0, ((atom, 1),))) if type(atom) is str else atom
+                own = index(variable(atom))
                 name = self.values([own])[own]
                 rough = self.body.convert(name, TYPES[own.dtype], "double")
                 rough = self.body.do(f"fmul double {rough}, {literal(float(k), 'double')}")

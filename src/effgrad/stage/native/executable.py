@@ -8,7 +8,8 @@ import numpy as np
 
 from effgrad import forks
 from effgrad.errors import MemoryLimit
-from effgrad.stage.loop.ir import Apply, Buffer, Region, Stack, walk, written
+from effgrad.stage.loop.buffers import Buffer
+from effgrad.stage.loop.ir import Apply, Region, Stack, writes_in
 from effgrad.stage.loop.program import ROOM_OF_CALLS
 from effgrad.stage.loop.small_systems import Solution
 from effgrad.stage.moves import address_of
@@ -46,7 +47,7 @@ class Executable:
         # The bytes that the last run left on each stack.
         self.depths: dict[Stack, int] = {}
         self.lock = forks.lock()
-        changed = {b for s in walk(region.block) for b in written(s)}
+        changed = writes_in(region.block)
         self.fresh = [b for b in dict.fromkeys(region.outputs) if b in changed or b not in region.inputs]
         self.direct = [b for b in region.inputs if b not in changed and b not in self.fresh]
         self.memory = {b: b.data if b.data is not None else np.zeros(b.shape, b.dtype) for b in self.order

@@ -9,24 +9,10 @@ can check.
 import math
 from collections.abc import Callable
 
-from effgrad.stage.loop.affine import Affine, Ranges, fresh, variable
+from effgrad.stage.loop.affine import Affine, Ranges, fresh, row_major, variable
+from effgrad.stage.loop.buffers import INT, constant, index, integer, topological
 from effgrad.stage.loop.element import MINIMUM, element
-from effgrad.stage.loop.ir import (
-    INT,
-    Map,
-    Pop,
-    Push,
-    Repeat,
-    Statement,
-    Store,
-    While,
-    constant,
-    index,
-    integer,
-    parts,
-    topological,
-)
-from effgrad.stage.native.element_text import flat
+from effgrad.stage.loop.ir import Map, Pop, Push, Repeat, Statement, While, parts
 from effgrad.stage.native.scalars import Body
 
 STOPPED = -1
@@ -58,9 +44,9 @@ def _loop(s: Repeat | While, ranges: Ranges) -> tuple[int | None, float]:
     """Return after how many steps a loop checks for signals, or None; and its operations at most, or 0 if it checks."""
     step = sum(_work(x, ranges) for part in parts(s) for x in part)
     if isinstance(s, Repeat):
-        span = ranges.upper((s.stop - s.start) if s.step > 0 else (s.start - s.stop))
-        if span is not None and step * span < PATIENCE:
-            return None, step * span
+        steps = s.most_steps(ranges)
+        if steps is not None and step * steps < PATIENCE:
+            return None, step * steps
     return turns_between(step), 0.0
 
 
@@ -102,17 +88,12 @@ def stretches(m: Map, ranges: Ranges) -> Repeat | None:
     long = [(name, n) for name, n in m.dims if (extents[name] or 2) > 1]
     if work <= PATIENCE or not long:
         return None
-    steps = {name: sum(abs(flat(t.buffer, t.indices).coefficient(name)) for t in m.stores) for name, _ in long}
-    name, n = max(long, key=lambda d: steps[d[0]])
+    places = [row_major(t.indices, t.buffer.shape) for t in m.stores]
+    name, n = max(long, key=lambda d: sum(abs(place.coefficient(d[0])) for place in places))
     most = extents[name]
     size = PATIENCE if most is None else max(1, int(PATIENCE * most // work))
     first = fresh("first")
     place = variable(name) + variable(first)
     length = integer(element(MINIMUM, index(n - variable(first)), constant(size, INT)))
     dims = tuple((other, length if other == name else extent) for other, extent in m.dims)
-    moved = {name: place}
-    stores = [
-        Store(t.buffer, tuple(i.substitute(moved) for i in t.indices), t.value.substitute(moved), t.adds)
-        for t in m.stores
-    ]
-    return Repeat(first, Affine(0), n, size, [Map(dims, stores)])
+    return Repeat(first, Affine(0), n, size, [Map(dims, [t.substitute({name: place}) for t in m.stores])])

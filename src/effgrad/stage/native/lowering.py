@@ -9,15 +9,13 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from effgrad.stage.loop.affine import LARGEST, Affine, Ranges
+from effgrad.stage.loop.affine import LARGEST, Affine
+from effgrad.stage.loop.buffers import INT, Buffer, Element, topological
 from effgrad.stage.loop.ir import (
-    INT,
     Apply,
     Block,
     Branch,
-    Buffer,
     Check,
-    Element,
     Map,
     Pop,
     Push,
@@ -27,10 +25,11 @@ from effgrad.stage.loop.ir import (
     Statement,
     Store,
     While,
-    loads,
-    topological,
+    loads_of,
     walk,
+    written,
 )
+from effgrad.stage.loop.program import ranges_of
 from effgrad.stage.native import products
 from effgrad.stage.native.element_text import has_code
 from effgrad.stage.native.interrupts import steps_between, stretches, write_signal_check
@@ -56,8 +55,7 @@ class Function(Stacks):
     def __init__(self, region: Region) -> None:
         super().__init__(Body())
         region = blocked(outlined(region, has_code))
-        self.region, self.ranges = region, Ranges()
-        _note_ranges(region.block, self.ranges)
+        self.region, self.ranges = region, ranges_of(region.block)
         self.kernels: dict[str, Body] = {}
         self.order: list[Buffer] = []
         self.places: dict[Buffer, str] = {}
@@ -82,8 +80,8 @@ class Function(Stacks):
             if isinstance(s, Map):
                 for m in self.legal[s]:
                     if not self.is_short(m):
-                        small -= {t.buffer for t in m.stores} | {e.args[0] for e in _loads_of(m)}
-                    small -= {e.args[0] for e in _loads_of(m) if not _known_place(e.args[1], m)}
+                        small -= {t.buffer for t in m.stores} | {e.args[0] for e in loads_of(m.stores)}
+                    small -= {e.args[0] for e in loads_of(m.stores) if not _known_place(e.args[1], m)}
                     small -= {t.buffer for t in m.stores if not _known_place(t.indices, m)}
             elif isinstance(s, Push | Pop) and not self.is_short(s):
                 small.discard(s.buffer)
@@ -267,7 +265,7 @@ class Function(Stacks):
         if loop is None:
             self.call(Nest(rest, self.ranges))
             return
-        _note_ranges([loop], self.ranges)
+        self.ranges.bounds[loop.variable] = loop.bounds
         self.legal.update((part, [part]) for part in walk([loop]) if isinstance(part, Map))
         self.repeat(loop)
 
@@ -287,19 +285,16 @@ class Function(Stacks):
         writes = []
         for point in itertools.product(*[range(n.constant) for _, n in m.dims]):
             at = dict(zip(names, point, strict=True))
-            values = [t.value.substitute(at) for t in m.stores]
-            known = self.values(values)
-            writes.append([
-                (t, known[e], tuple(i.substitute(at) for i in t.indices)) for t, e in zip(m.stores, values, strict=True)
-            ])  # fmt: skip
+            stores = [t.substitute(at) for t in m.stores]
+            known = self.values([t.value for t in stores])
+            writes += [(t, known[t.value]) for t in stores]
         for t in m.stores:
             if t.buffer.dtype == INT and not m.dims and t.value.op != "load":
                 self.check_range(t.value)
         for adds in (False, True):
-            for row in writes:
-                for t, value, indices in row:
-                    if t.adds is adds:
-                        self.write(t.buffer, indices, value, adds)
+            for t, value in writes:
+                if t.adds is adds:
+                    self.write(t.buffer, t.indices, value, adds)
 
     def check_range(self, e: Element) -> None:
         """Write a check that an integer of Python's fits into 64 bits, by its approximate value in floating point."""
@@ -356,23 +351,10 @@ class Function(Stacks):
         return body
 
 
-def _note_ranges(block: Block, ranges: Ranges) -> None:
-    """Note the bounds of the variables of all loops, which have different names."""
-    for s in walk(block):
-        if isinstance(s, Repeat):
-            low, high = (s.start, s.stop - 1) if s.step > 0 else (s.stop + 1, s.start)
-            ranges.bounds[s.variable] = low, high
-
-
 def _is_small(s: Map | Push | Pop) -> bool:
     """Whether all buffers of a statement are small enough to be in registers."""
-    buffers = [t.buffer for t in s.stores] + [e.args[0] for e in _loads_of(s)] if isinstance(s, Map) else [s.buffer]
-    return all(b.size <= LOCAL for b in buffers)
-
-
-def _loads_of(m: Map) -> list[Element]:
-    indices = [a for t in m.stores for i in t.indices for a, _ in i.terms if type(a) is not str]
-    return [*loads([t.value for t in m.stores]), *loads(indices)]
+    read = [e.args[0] for e in loads_of(s.stores)] if isinstance(s, Map) else [s.buffer]
+    return all(b.size <= LOCAL for b in (*written(s), *read))
 
 
 def _known_place(indices: Sequence[Affine], m: Map) -> bool:

@@ -5,10 +5,10 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from effgrad.stage.loop.affine import Affine, Ranges
+from effgrad.stage.loop.affine import Affine, Ranges, row_major
+from effgrad.stage.loop.buffers import Element, load
 from effgrad.stage.loop.element import MULTIPLY, NEGATIVE
-from effgrad.stage.loop.ir import Element, Map, Store, load
-from effgrad.stage.native.element_text import flat
+from effgrad.stage.loop.ir import Map, Store
 from effgrad.vocabulary import DType
 
 # BLAS computes products of at least this many multiplications.
@@ -97,7 +97,7 @@ def _depends(indices: Sequence[Affine], names: Sequence[str]) -> frozenset[str]:
 
 def _form(e: Element, row: str, column: str) -> tuple[str, int] | None:
     """Return whether a matrix is stored by rows ("N") or transposed ("T"), and its leading dimension; or None."""
-    where = flat(*e.args)
+    where = row_major(e.args[1], e.args[0].shape)
     down, along = where.coefficient(row), where.coefficient(column)
     if along == 1 and down >= 1:
         return "N", down

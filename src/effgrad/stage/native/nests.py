@@ -11,9 +11,10 @@ once into the row, and gathered from it.
 from collections.abc import Hashable, Mapping, Sequence
 
 from effgrad.stage.loop.activity import never_overlap
-from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, variable
-from effgrad.stage.loop.ir import Buffer, Dims, Element, Map, Store, load, loads
-from effgrad.stage.native.element_text import Elements, flat
+from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, row_major, variable
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load
+from effgrad.stage.loop.ir import Dims, Map, Store, accesses, loads_of
+from effgrad.stage.native.element_text import Elements
 from effgrad.stage.native.scalars import TYPES, WIDE, Body, literal
 from effgrad.vocabulary import DType, Value
 
@@ -33,9 +34,7 @@ def without_conflicts(m: Map, ranges: Ranges) -> list[Map]:
     """
     dims = tuple(d for d in m.dims if d[1] != 1)
     one = {name: 0 for name, n in m.dims if n == 1}
-    stores = [
-        Store(t.buffer, tuple(i.substitute(one) for i in t.indices), t.value.substitute(one), t.adds) for t in m.stores
-    ] if one else m.stores  # fmt: skip
+    stores = [t.substitute(one) for t in m.stores] if one else m.stores
     if not dims or not _conflicts(stores, dims):
         return [Map(dims, stores)]
     temporaries: dict[Element, Element] = {}
@@ -52,9 +51,7 @@ def without_conflicts(m: Map, ranges: Ranges) -> list[Map]:
 
 def _conflicts(stores: Sequence[Store], dims: Dims) -> bool:
     """Whether a store may change what another point reads, or what another store writes."""
-    indices = [a for t in stores for i in t.indices for a, _ in i.terms if type(a) is not str]
-    read = [*loads([t.value for t in stores]), *loads(indices)]
-    return any(_read_elsewhere(t, e, dims) for t in stores for e in read) or any(
+    return any(_read_elsewhere(t, e, dims) for t in stores for e in loads_of(stores)) or any(
         a is not b and _written_twice(a, b, dims) for a in stores for b in stores
     )
 
@@ -139,9 +136,7 @@ class Nest(Elements):
 
     def nest(self, dims: Dims, stores: Sequence[Store]) -> None:
         """Write the loops of a Map; if several stores add to one buffer, along the innermost axis, they use rows."""
-        accesses = [(e.args[0], e.args[1]) for e in loads([t.value for t in stores])]
-        accesses += [(t.buffer, t.indices) for t in stores]
-        strides = {v: [abs(flat(b, i).coefficient(v)) for b, i in accesses] for v, _ in dims}
+        strides = {v: [abs(row_major(i, b.shape).coefficient(v)) for b, i in accesses(stores)] for v, _ in dims}
         inner = max(range(len(dims)), key=lambda k: (_score(strides[dims[k][0]], dims[k][1]), k))
         v, n = dims[inner]
         around = sorted((d for d in dims if d[0] != v), key=lambda d: -sum(strides[d[0]]))
@@ -328,15 +323,11 @@ def _before_others(scattered: Sequence[Store], others: Sequence[Store]) -> list[
 
     An example is an adjoint that is added elsewhere and then set to zero.
     """
-    overwritten, read = {t.buffer for t in others}, _read(others)
-    early = [t for t in scattered if not overwritten.isdisjoint(_read([t]))]
+    overwritten, read = {t.buffer for t in others}, buffers_in([t.value for t in others])
+    early = [t for t in scattered if not overwritten.isdisjoint(buffers_in([t.value]))]
     if any(t.buffer in read for t in early):
         raise NotCaptured("elements at places from a table, and others, are written from each other")
     return early
-
-
-def _read(stores: Sequence[Store]) -> set[Buffer]:
-    return {e.args[0] for e in loads([t.value for t in stores])}
 
 
 def _variables(t: Store) -> set[str]:

@@ -8,42 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from effgrad.stage.loop.affine import NotCaptured, fresh, variable
+from effgrad.stage.loop.buffers import Buffer, Element, load, topological
 from effgrad.stage.loop.element import replaced
-from effgrad.stage.loop.ir import (
-    UNWRITTEN,
-    Apply,
-    Block,
-    Buffer,
-    Element,
-    Map,
-    Region,
-    Statement,
-    Store,
-    load,
-    parts,
-    rebuilt,
-    topological,
-)
+from effgrad.stage.loop.ir import UNWRITTEN, Apply, Block, Map, Region, Store, rewritten
 
 Supported = Callable[[Element], bool]
 
 
 def outlined(region: Region, supported: Supported) -> Region:
     """Return the region with a call of NumPy for each operation without machine code."""
-    block = _block(region.block, supported)
-    return Region(region.inputs, region.outputs, block) if block is not region.block else region
-
-
-def _block(block: Block, supported: Supported) -> Block:
-    new = [x for s in block for x in _statement(s, supported)]
-    return block if len(new) == len(block) and all(a is b for a, b in zip(new, block, strict=True)) else new
-
-
-def _statement(s: Statement, supported: Supported) -> Block:
-    if isinstance(s, Map):
-        return _map(s, supported)
-    blocks = [_block(part, supported) for part in parts(s)]
-    return [s] if all(a is b for a, b in zip(blocks, parts(s), strict=True)) else [rebuilt(s, blocks)]
+    block = rewritten(region.block, lambda s: _map(s, supported) if isinstance(s, Map) else [s])
+    return Region(region.inputs, region.outputs, block)
 
 
 def _map(m: Map, supported: Supported) -> Block:

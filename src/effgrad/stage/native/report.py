@@ -13,18 +13,8 @@ import numpy as np
 from effgrad.primitives.machine_code import SAME
 from effgrad.primitives.primitive import RULED
 from effgrad.stage.loop.affine import Ranges
-from effgrad.stage.loop.ir import (
-    OF_RULE,
-    OF_WHOLE,
-    UNWRITTEN,
-    Apply,
-    Block,
-    Map,
-    Region,
-    Repeat,
-    parts,
-    topological,
-)
+from effgrad.stage.loop.buffers import topological
+from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, UNWRITTEN, Apply, Block, Map, Region, Repeat, parts
 from effgrad.stage.loop.pairing import run_forward
 from effgrad.stage.loop.program import ranges_of
 from effgrad.stage.native import Halves, Native
@@ -196,7 +186,7 @@ def operations(block: Block, ranges: Ranges) -> int:
             points = math.prod(max(ranges.upper(n) or 1, 0) for _, n in s.dims)
             inner = points * sum(not isinstance(e.op, str) for e in topological([t.value for t in s.stores]))
         elif isinstance(s, Repeat):
-            inner *= max(0, ranges.upper(s.stop - s.start if s.step > 0 else s.start - s.stop) or 1) // abs(s.step)
+            inner *= s.most_steps(ranges) or 1
         total += inner
     return total
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, Ranges, row_major
+from effgrad.stage.loop.affine import Affine, Ranges, place_in
+from effgrad.stage.loop.buffers import Buffer, load
 from effgrad.stage.loop.element import cast
-from effgrad.stage.loop.ir import Buffer, Map, Pop, Push, Stack, Store, load
+from effgrad.stage.loop.ir import Map, Pop, Push, Stack, Store
 from effgrad.stage.native.element_text import Elements
 from effgrad.stage.native.nests import Nest
 from effgrad.stage.native.scalars import TYPES, Body
@@ -70,7 +71,7 @@ class Stacks(Elements):
             return
         size = math.prod(self.ranges.most(n) for _, n in s.dims)
         slots = Buffer("slots", (max(size, 1),), np.dtype(np.int64 if s.buffer.dtype.kind in "bi" else float))
-        place = row_major(s.dims)
+        place = place_in(s.dims)
         there = Store(slots, (place,), cast(load(s.buffer, s.indices), slots.dtype))
         back = Store(s.buffer, s.indices, cast(load(slots, [place]), s.buffer.dtype))
         self.places[slots] = pointer

@@ -11,26 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from effgrad.stage.loop.affine import Affine, Ranges, affine, fresh, variable
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, constant, load, loads
 from effgrad.stage.loop.element import EQUAL, MULTIPLY, cast, element, replaced
-from effgrad.stage.loop.ir import (
-    Apply,
-    Block,
-    Branch,
-    Buffer,
-    Dims,
-    Element,
-    Map,
-    Push,
-    Region,
-    Repeat,
-    Store,
-    constant,
-    load,
-    loads,
-    reads,
-    walk,
-    written,
-)
+from effgrad.stage.loop.ir import Block, Branch, Dims, Map, Region, Repeat, Store, accesses, reads, reads_in, writes_in
 from effgrad.stage.native.map_products import as_product
 
 # The number of steps in a block. The more there are, the more is computed needlessly beside a triangle of rows.
@@ -39,7 +22,7 @@ STEPS = 64
 
 def blocked(region: Region) -> Region:
     """Return the region with the products in its outermost loops computed in blocks of steps."""
-    used = {s: _used([s]) for s in region.block}
+    used = {s: reads_in([s]) | writes_in([s]) for s in region.block}
     block: Block = []
     for s in region.block:
         others = {*region.inputs, *region.outputs}.union(*(b for x, b in used.items() if x is not s))
@@ -50,15 +33,6 @@ def blocked(region: Region) -> Region:
 def _is_counted(s: Repeat) -> bool:
     """Whether a loop has a known number of steps, and its body consists of Maps."""
     return s.step == 1 and not s.start.terms and not s.stop.terms and all(isinstance(m, Map) for m in s.body)
-
-
-def _used(block: Block) -> set[Buffer]:
-    """Return the buffers that statements read or write."""
-    found: set[Buffer] = set()
-    for s in walk(block):
-        found.update(written(s), [e.args[0] for e in reads(s)], s.inputs if isinstance(s, Apply) else ())
-        found.update([s.buffer] if isinstance(s, Push) else ())
-    return found
 
 
 @dataclass(eq=False)
@@ -99,7 +73,7 @@ class _Loop:
         self.first = [(begin, m) for begin, m in pairs if self.can_precede(begin, m)]
         before = {m.stores[0].buffer for _, m in self.first}
         self.last = [(m, t) for m in self.maps for t in m.stores if self.can_follow(m, t, before)]
-        chosen = before.union(*(_read([t.value]) for _, t in self.last))
+        chosen = before.union(*(buffers_in([t.value]) for _, t in self.last))
         self.vectors = {b: v for b, v in self.vectors.items() if b in chosen}
 
     def accesses(self, b: Buffer) -> Iterator[tuple[Map, tuple[Affine, ...], Store | None]]:
@@ -129,7 +103,7 @@ class _Loop:
         v = self.vectors.get(t.buffer)
         if v is None or v.summed or not t.adds or zero.buffer is not t.buffer or not _is_zero(zero):
             return False
-        if next(self.accesses(t.buffer))[0] is not begin or not _read([t.value]).isdisjoint(self.changed):
+        if next(self.accesses(t.buffer))[0] is not begin or not buffers_in([t.value]).isdisjoint(self.changed):
             return False
         return self.shifted(v, m, t.indices, [e.args[1] for e in loads([t.value])])
 
@@ -197,7 +171,7 @@ class _Loop:
 
     def moved(self, t: Store) -> Buffer:
         """Return the vector that takes part in a product, as its result or as one of its operands."""
-        return next(b for b in (t.buffer, *_read([t.value])) if b in self.vectors)
+        return next(b for b in (t.buffer, *buffers_in([t.value])) if b in self.vectors)
 
     def rows(self, v: _Vector, start: Affine, count: int, ranges: Ranges) -> _Rows:
         """Return the rows of a block for a vector."""
@@ -248,21 +222,8 @@ class _Loop:
     def again(self, start: Affine, stop: Affine, body: Block | None = None) -> Repeat:
         """Return a loop over some of the steps, with a new variable."""
         name = fresh("i")
-        at: dict[str, Affine | int] = {self.i: variable(name)}
         maps = [m for m in (self.maps if body is None else body) if isinstance(m, Map)]
-        return Repeat(name, start, stop, 1, [_substituted(m, at) for m in maps], self.s.backwards)
-
-
-def _substituted(m: Map, at: Mapping[str, Affine | int]) -> Map:
-    dims = tuple((name, n.substitute(at)) for name, n in m.dims)
-    stores = [
-        Store(t.buffer, tuple(i.substitute(at) for i in t.indices), t.value.substitute(at), t.adds) for t in m.stores
-    ]
-    return Map(dims, stores, m.place)
-
-
-def _read(values: Sequence[Element]) -> set[Buffer]:
-    return {e.args[0] for e in loads(values)}
+        return Repeat(name, start, stop, 1, [m.substitute({self.i: variable(name)}) for m in maps], self.s.backwards)
 
 
 def _is_zero(t: Store) -> bool:
@@ -299,8 +260,7 @@ def _fits(m: Map, around: Ranges) -> bool:
     """Whether a Map stays inside its buffers."""
     ranges = Ranges()
     ranges.bounds = {**around.bounds, **{name: (affine(0), n - 1) for name, n in m.dims}}
-    places = [(t.buffer, t.indices) for t in m.stores] + [e.args for e in loads([t.value for t in m.stores])]
-    for b, indices in places:
+    for b, indices in accesses(m.stores):
         for i, n in zip(indices, b.shape, strict=True):
             low, high = ranges.lower(i), ranges.upper(i)
             if low is None or high is None or low < 0 or high >= n:
