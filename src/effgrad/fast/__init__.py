@@ -3,6 +3,7 @@
 
 from effgrad import modes
 from effgrad.fast.dual import FastForward, FastSecondOrder
+from effgrad.fast.heap import keep_freed_memory
 from effgrad.fast.recording import FastHigherOrder, FastHigherOrderCheckpointed, FastTaped
 from effgrad.vocabulary import Value
 
@@ -13,5 +14,7 @@ REVERSE: dict[str, Value] = {
     "higher_order": FastHigherOrder,
     "higher_order_checkpointed": FastHigherOrderCheckpointed,
 }
+
+keep_freed_memory()
 
 __all__ = ["REVERSE", "FastForward", "FastSecondOrder", "FastTaped"]

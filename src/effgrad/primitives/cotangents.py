@@ -15,6 +15,7 @@ import numpy
 from effgrad.arrays.layout import BASIC, DOUBLES, LARGE_BYTES, index_parts
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
+from effgrad.primitives.indices import basic
 from effgrad.vocabulary import Axis, Cotangent, Index, Option, Shape, Value
 
 
@@ -113,7 +114,10 @@ class Scattered:
         mask: Value = _zeros(self.shape, bool)
         for index, piece in self.pieces:
             if type(piece) is Masked and type(piece.mask) is type(mask) is np.ndarray and staging((index,)) is None:
-                np.logical_or.at(mask, index, piece.mask)
+                if basic(index):
+                    mask[index] |= piece.mask  # `at` takes 600 times as long for 100,000 elements
+                else:
+                    np.logical_or.at(mask, index, piece.mask)
             elif staging((index,)) is None and not isinstance(mask, Tracer):
                 mask[index] = True
             else:  # the index itself depends on the program's inputs
@@ -298,8 +302,7 @@ _zeros, _ones, _array = numpy.zeros, numpy.ones, numpy.array
 
 def select(g: Cotangent, weight: Value) -> Value:
     """Return the part of `g` for an argument chosen with `weight`, structurally zero where the weight is zero."""
-    g = to_masked(g) if type(g) in FORMS else g
-    value = dense(g)
+    value = dense(g := to_masked(g))
     if decided(weight) and np.ndim(value) == 0:
         return value * weight if weight else None
     mask = nonzero(weight)
