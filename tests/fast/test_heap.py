@@ -4,9 +4,9 @@ import platform
 
 import numpy as np
 import pytest
+from processes import run_apart
 
 from effgrad import grad
-from processes import run_apart
 
 
 def faults_of_later_gradients(folder):
