@@ -7,10 +7,10 @@ import numpy as np
 from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import CONSTANT, example
 from effgrad.stage.graph import Graph
-from effgrad.stage.nodes import GUARD, INPUT, UNRULED, Node, fill
+from effgrad.stage.nodes import GUARD, INPUT, UNRULED, Node
 from effgrad.stage.stage import Stage
 from effgrad.stage.staged_value import Staged, guarded_value, record
-from effgrad.vocabulary import Value
+from effgrad.vocabulary import Params, Value
 
 
 class ClosedStage(Stage):
@@ -46,19 +46,15 @@ def replay(graph: Graph, leaves: Sequence[Value]) -> list[Value]:
 
     The guards of the graph become guards of a staged program.
     """
-    values: dict[Node, Value] = dict(zip(graph.inputs, leaves, strict=True))
-    for node in graph:
-        args = [values[a] if type(a) is Node else a for a in node.args]
-        params = fill(node.params, [values[s] for s in node.slots])
-        function = node.primitive.function
-        if node.primitive is GUARD:
-            guarded_value(*args)
-        elif function in (float, complex):
-            values[node] = as_pythons(*args)
-        elif node.primitive.kind == UNRULED or isinstance(function, np.ufunc) or function in CONSTANT:
-            values[node] = (node.primitive if node.primitive.kind == "elementwise" else function)(*args, **params)
-        elif node.primitive.kind == "constant":
-            values[node] = record(node.primitive, *args, **params)
-        else:
-            values[node] = node.primitive(*args, **params)
-    return [values[o] if type(o) is Node else o for o in graph.outputs]
+    return graph.evaluated(_perform, leaves)
+
+
+def _perform(node: Node, args: list[Value], params: Params) -> Value:
+    primitive, function = node.primitive, node.primitive.function
+    if primitive is GUARD:
+        return guarded_value(*args)
+    if function in (float, complex):
+        return as_pythons(*args)
+    if primitive.kind == UNRULED or isinstance(function, np.ufunc) or function in CONSTANT:
+        return (primitive if primitive.kind == "elementwise" else function)(*args, **params)
+    return record(primitive, *args, **params) if primitive.kind == "constant" else primitive(*args, **params)

@@ -1,13 +1,15 @@
 """The graph of a recorded program. Its nodes are kept in the order in which they ran."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from effgrad.stage.drawing import svg
 from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, is_expected
 from effgrad.stage.python import source
-from effgrad.vocabulary import Tree, Value
+from effgrad.vocabulary import Params, Tree, Value
 
 
 class Graph:
@@ -55,25 +57,28 @@ class Graph:
 
         Raises `GuardFailed` where the program would take another path.
         """
-        values: dict[Node, Value] = dict(zip(self.inputs, leaves, strict=True))
+        positions = itertools.count()
 
-        def value(arg: Value) -> Value:
-            return values[arg] if type(arg) is Node else arg
+        def run(node: Node, args: list[Value], params: Params) -> Value:
+            if node.primitive is GUARD:
+                position = next(positions)
+                if not is_expected(args[0], node.expected):
+                    raise GuardFailed(position, args[0])
+            value = node.primitive.function(*args, **params)
+            if node.primitive.kind == UNRULED:
+                check_shape(node, value)
+            return value
 
-        position = 0
         with np.errstate(all="ignore"):
-            for node in self.nodes:
-                args = [value(a) for a in node.args]
-                if node.primitive is GUARD:
-                    if not is_expected(args[0], node.expected):
-                        raise GuardFailed(position, args[0])
-                    position += 1
-                else:
-                    filled = fill(node.params, [values[s] for s in node.slots])
-                    values[node] = node.primitive.function(*args, **filled)
-                    if node.primitive.kind == UNRULED:
-                        check_shape(node, values[node])
-        return [value(o) for o in self.outputs]
+            return self.evaluated(run, leaves)
+
+    def evaluated(self, perform: Callable[[Node, list[Any], Params], Any], leaves: Sequence[Value]) -> list[Any]:
+        """Return the outputs, where `perform` does each operation, given its arguments and parameters."""
+        values: dict[Node, Value] = dict(zip(self.inputs, leaves, strict=True))
+        for node in self.nodes:
+            args = [values[a] if type(a) is Node else a for a in node.args]
+            values[node] = perform(node, args, fill(node.params, [values[s] for s in node.slots]))
+        return [values[o] if type(o) is Node else o for o in self.outputs]
 
     def to_python(self, name: str = "program") -> str:
         """Return readable NumPy source of the program, which runs on its own."""

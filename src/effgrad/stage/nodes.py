@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from effgrad.nested import map_leaves
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import DType, Function, Option, Params, Tree, Value
 
@@ -190,10 +191,4 @@ def fill(tree: Tree, values: list[Value]) -> Value:
     """Return parameters with their slots replaced by values."""
     if not values:
         return tree
-    if type(tree) is Slot:
-        return values[tree.number]
-    if type(tree) in (tuple, list):
-        return type(tree)(fill(item, values) for item in tree)
-    if type(tree) is dict:
-        return {key: fill(item, values) for key, item in tree.items()}
-    return tree
+    return map_leaves(lambda leaf: values[leaf.number] if type(leaf) is Slot else leaf, tree)

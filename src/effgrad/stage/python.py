@@ -15,7 +15,7 @@ import optree
 import scipy.special
 
 from effgrad.errors import NoRule
-from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Recorded, ResultOf, Slot, check_shape, uses_of
+from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Recorded, ResultOf, check_shape, fill, uses_of
 from effgrad.vocabulary import Index, Tree, Value
 
 WIDTH = 96
@@ -153,12 +153,7 @@ class Printer:
         return called + parts
 
     def _parameter(self, key: str, value: Value, slots: list[_Text], in_form: bool) -> str:
-        def filled(tree: Tree) -> Value:
-            if type(tree) is Slot:
-                return slots[tree.number]
-            return type(tree)(filled(item) for item in tree) if type(tree) in (tuple, list) else tree
-
-        value = filled(value)
+        value = fill(value, slots)
         if self.bound is not None and not isinstance(value, _WRITTEN):  # such as a loop, or a sparse system
             self.bound[name := f"{key}{len(self.bound)}"] = value
             return name

@@ -34,7 +34,7 @@ from effgrad.stage.deferred import DEFERRED_SIZE, force
 from effgrad.stage.graph import Graph
 from effgrad.stage.integers import beside, from_numpy
 from effgrad.stage.moves import repeated_constant
-from effgrad.stage.nodes import GUARD, INPUT, NONE, UNRULED, Node, Slot
+from effgrad.stage.nodes import GUARD, INPUT, NONE, UNRULED, Node, Slot, fill
 from effgrad.stage.passes import PASSES, Simplifier
 from effgrad.stage.staged_value import Staged, constant_primitive, example_value, guarded_value, part_primitive, record
 from effgrad.trees import with_dataclasses
@@ -235,7 +235,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
         """Return the parameters of a node, and those for the run on the example."""
         moves = primitive.moves or primitive.places
         inside = {name: self._parameter(value, moves and name in _INDICES, slots) for name, value in params.items()}
-        return inside, {name: _examples(value, slots) for name, value in inside.items()}
+        return inside, fill(inside, [s.value_below() for s in slots])
 
     def _parameter(self, tree: Tree, indexes: bool, slots: list[Staged]) -> Value:
         """Return a parameter with each staged value replaced by a slot, or guarded and replaced by its example value.
@@ -262,14 +262,6 @@ class Stage(Handler[Smooth, Recompute, Control]):
                     f"a staged program returned a {type(leaf).__name__}; return numbers, arrays, containers"
                 )
         return Graph(self.inputs, self.nodes, [self.argument(leaf) for leaf in leaves], tree)
-
-
-def _examples(tree: Tree, slots: list[Staged]) -> Value:
-    if type(tree) is Slot:
-        return slots[tree.number].value_below()
-    if type(tree) in (tuple, list):
-        return type(tree)(_examples(item, slots) for item in tree)
-    return tree
 
 
 @of_function

@@ -12,6 +12,7 @@ import numpy as np
 from effgrad import forks
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, variable
+from effgrad.stage.nodes import NONE
 from effgrad.vocabulary import DType, DTypeLike, Value
 
 FLOAT, INT, BOOL = np.dtype(float), np.dtype(np.int64), np.dtype(bool)
@@ -58,6 +59,10 @@ class Element:
     op: Any
     args: tuple[Value, ...]
     dtype: DType
+
+    # The fields of a node of a graph.
+    primitive = property(lambda self: self.op)
+    params = property(lambda self: NONE)
 
     def substitute(self, values: "Mapping[str, Affine | int]") -> "Element":
         """Return the expression with loop variables replaced by the given integers."""

@@ -21,7 +21,7 @@ from effgrad.stage.nodes import GUARD, Node
 from effgrad.stage.stage import staged
 from effgrad.stage.staged_value import constant_primitive
 from effgrad.trees import with_dataclasses
-from effgrad.vocabulary import DType, Value
+from effgrad.vocabulary import DType, Params, Value
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER = rows.add, rows.subtract, rows.multiply, rows.divide, rows.power
 NEGATIVE, WHERE, SQRT, SQUARE = rows.negative, rows.where, rows.UNARY[np.sqrt], rows.UNARY[np.square]
@@ -252,23 +252,21 @@ def partial(e: Element, place: int) -> Element | None:
 
 def from_graph(graph: Graph, arguments: Sequence[Element]) -> list[Element]:
     """Return the outputs of a graph on numbers as expressions of its inputs."""
-    known: dict[Value, Element] = dict(zip(graph.inputs, arguments, strict=True))
-
-    def value(arg: Value) -> Element:
-        if type(arg) is not Node and np.ndim(arg):
-            raise NotCaptured("a derivative rule reads a table")
-        return known[arg] if type(arg) is Node else constant(arg)
-
-    for node in graph:
-        known[node] = _of_node(node, [value(a) for a in node.args])
-    return [value(o) for o in graph.outputs]
+    return list(map(_as_element, graph.evaluated(_of_node, arguments)))
 
 
-def _of_node(node: Node, args: list[Element]) -> Element:
-    primitive = node.primitive
+def _as_element(value: Value) -> Element:
+    """Return an argument in a graph on numbers as an expression."""
+    if not isinstance(value, Element) and np.ndim(value):
+        raise NotCaptured("a derivative rule reads a table")
+    return value if isinstance(value, Element) else constant(value)
+
+
+def _of_node(node: Node, values: list[Value], params: Params) -> Element:
+    primitive, args = node.primitive, list(map(_as_element, values))
     if primitive.function is float:
         return cast(args[0], FLOAT)
-    if node.params or primitive.kind not in ("elementwise", "constant"):
+    if params or primitive.kind not in ("elementwise", "constant"):
         raise NotCaptured(f"a derivative rule uses {primitive.name}")
     weak = [a.op == "constant" and a.dtype.kind in "if" and node.dtype.kind == "f" for a in args]
     typed = [cast(a, node.dtype) if w else a for a, w in zip(args, weak, strict=True)]
@@ -301,11 +299,6 @@ def plus(a: Element, b: Element) -> Element:
     return b if is_zero(a) else a if is_zero(b) else element(ADD, a, b)
 
 
-def _distinct(e: Element) -> list[int]:
-    """The positions of the arguments; a product of a number with itself has both."""
-    return list(range(len(e.args)))
-
-
 def push(e: Element, tangent: Callable[[Element], Element | None]) -> Element:
     """The tangent of an expression, given those of its loads (None means zero)."""
     moved: dict[Element, Element | None] = {}
@@ -314,8 +307,8 @@ def push(e: Element, tangent: Callable[[Element], Element | None]) -> Element:
         if x.op == "load":
             total = tangent(x)
         elif not isinstance(x.op, str):
-            for place in _distinct(x):
-                t = moved[x.args[place]]
+            for place, a in enumerate(x.args):
+                t = moved[a]
                 p = None if t is None else partial(x, place)
                 if t is not None and p is not None:
                     part = times(p, cast(t, x.dtype), getattr(x.op, "selects", False))
@@ -347,8 +340,7 @@ def pull(
         if e.op == "load":
             found[e] = sums[e]
             continue
-        for place in _distinct(e):
-            a = e.args[place]
+        for place, a in enumerate(e.args):
             p = partial(e, place) if carries[a] else None
             if p is not None:
                 collect(a, cast(times(p, sums[e], getattr(e.op, "selects", False)), a.dtype))

@@ -1,6 +1,6 @@
 """A loop and its reverse in one program: the forward sweep runs once, and leaves what the reverse sweep reads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop.operands import Value
-from effgrad.stage.loop.program import Program, packed, run_into, run_region
+from effgrad.stage.loop.program import Program, packed, run_region
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import Function
 
@@ -31,32 +31,22 @@ class Pair:
         self.kept: list[np.ndarray] = []
 
 
-def _forward(*arguments: Value, pair: Pair) -> np.ndarray:
-    """All outputs of the loop as one vector."""
-    return _forward_into(None, *arguments, pair=pair)
-
-
-def _forward_into(vector: np.ndarray | None, *arguments: Value, pair: Pair) -> np.ndarray:
+def _forward(*arguments: Value, pair: Pair, vector: np.ndarray | None = None) -> np.ndarray:
+    """All outputs of the loop as one vector, the given one if it is not None."""
     outputs = pair.halves.forward(vector, *arguments)
     pair.kept = outputs[pair.outputs :]
     return packed(outputs[: pair.outputs], vector)
 
 
-def _backward(_: Value, *arguments: Value, pair: Pair) -> np.ndarray:
+def _backward(_: Value, *arguments: Value, pair: Pair, vector: np.ndarray | None = None) -> np.ndarray:
     """All cotangents as one vector. The first argument is the result of `_forward`, and makes sure that it has run."""
-    return _backward_into(None, _, *arguments, pair=pair)
-
-
-def _backward_into(vector: np.ndarray | None, _: Value, *arguments: Value, pair: Pair) -> np.ndarray:
     return packed(pair.halves.backward(vector, *arguments, *pair.kept), vector)
 
 
 run_forward = Primitive("run_forward", _forward, "constant", (), ())
 run_backward = Primitive("run_backward", _backward, "constant", (), ())
-# For each function, the variant that writes its result into a given vector.
-INTO: dict[Value, Callable[..., np.ndarray]] = {
-    _forward: _forward_into, _backward: _backward_into, run_region.function: run_into,
-}  # fmt: skip
+# The functions that can write their result into a given vector.
+INTO = frozenset((_forward, _backward, run_region.function))
 
 
 def with_pairs(graph: Graph, make: Value) -> Graph:

@@ -7,7 +7,7 @@ where a native program reads them. Integers and booleans are stored in the vecto
 import functools
 import itertools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -72,9 +72,11 @@ class Program:
     def tangent(self, moved: tuple[int, ...]) -> "Program":
         """The program of the outputs' tangents, given the arguments and the tangents of the `moved` ones."""
         inputs = [self.region.inputs[i] for i in moved]
-        found = self._derive(("tangent", moved), lambda: tangent(self.region, inputs))
-        found.saved, found.evaluations = 2 * self.saved, self.evaluations  # tangents are saved beside the values
-        return found
+        key = "tangent", moved
+        if key not in self.derived:
+            program = self.derived[key] = Program(tangent(self.region, inputs), self.make, self.room)
+            program.saved, program.evaluations = 2 * self.saved, self.evaluations  # tangents are saved beside values
+        return self.derived[key]
 
     def adjoint(self, wanted: tuple[int, ...]) -> "Program":
         """The program of the cotangents of the `wanted` arguments.
@@ -89,11 +91,6 @@ class Program:
             program.halves = lambda: found.halves(inputs)
             kept, evaluations = found.cost
             program.saved, program.evaluations = self.saved + kept, self.evaluations * evaluations
-        return self.derived[key]
-
-    def _derive(self, key: Hashable, make: Callable[[], Region]) -> "Program":
-        if key not in self.derived:
-            self.derived[key] = Program(make(), self.make, self.room)
         return self.derived[key]
 
 
@@ -196,12 +193,7 @@ def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
     return total
 
 
-def _run(*arguments: Value, program: Program) -> np.ndarray:
-    """Run the program; return all outputs in one vector."""
-    return run_into(None, *arguments, program=program)
-
-
-def run_into(vector: np.ndarray | None, *arguments: Value, program: Program) -> np.ndarray:
+def _run(*arguments: Value, program: Program, vector: np.ndarray | None = None) -> np.ndarray:
     """Run the program; return all outputs in one vector, the given one if it is not None."""
     return packed(program.run(*arguments, into=vector), vector)
 

@@ -1,7 +1,6 @@
 """Run a graph as machine code: a small native driver runs its kernels, with calls of NumPy between them."""
 
 import functools
-import hashlib
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -150,26 +149,15 @@ class Native:
             return check
         assert step.result is not None
         result, function = self.value(step.result), _with_numbers(node)
-        complex_numbers = node.dtype.kind == "c"
+        unruled, complex_numbers = node.primitive.kind == UNRULED, node.dtype.kind == "c"
         if function in INTO:
-            into = functools.partial(INTO[function], result)
-
-            def run() -> None:
-                into(*args, **node.params)
-
-            return run
-        if node.primitive.kind == UNRULED:
-
-            def checked() -> None:
-                value = function(*args, **fill(node.params, slots))
-                check_shape(node, value)
-                result[...] = value
-
-            return checked
+            return functools.partial(function, *args, **node.params, vector=result)
 
         def apply() -> None:
             value = function(*args, **fill(node.params, slots))
-            if np.iscomplexobj(value) != complex_numbers:  # the dtype of a matrix's root depends on its elements
+            if unruled:
+                check_shape(node, value)
+            elif np.iscomplexobj(value) != complex_numbers:  # the dtype of a matrix's root depends on its elements
                 raise GuardFailed(-1, np.result_type(value))
             result[...] = value
 
@@ -280,8 +268,7 @@ def _texts(
         if key not in tapes:
             body = Body(vector=bool(engine.WIDTHS) and bool(kernel.shape))
             text(kernel, body)
-            digest = hashlib.sha256("\n".join(body.lines).encode()).hexdigest()
-            names[key] = f"effgrad_{digest[:32]}"
+            names[key] = f"effgrad_{body.digest()}"
             bodies[names[key]] = body
     return names, bodies
 

@@ -7,8 +7,6 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, row_major, variable
 from effgrad.stage.loop.buffers import Buffer, Element, index, topological
 from effgrad.stage.loop.element import ADD, MULTIPLY, SUBTRACT
 from effgrad.stage.native.scalars import TYPES, Body, emit, literal, memory_type, supported
-from effgrad.stage.nodes import INPUT, Node
-from effgrad.vocabulary import DType
 
 
 class Elements:
@@ -17,8 +15,9 @@ class Elements:
     def __init__(self, body: Body) -> None:
         self.body = body
         self.variables: dict[str, str] = {}
-        self.nodes: dict[Element, Node] = {}
         self.suffix = ""
+        # The number of labels so far, and the label of the current block.
+        self.labels, self.label = 0, "entry"
 
     def pointer(self, buffer: Buffer) -> str:
         """The LLVM name of a buffer's address."""
@@ -56,15 +55,44 @@ class Elements:
         return self.body.do(f"getelementptr inbounds {kind}, ptr {self.pointer(buffer)}, i64 {where}")
 
     def load(self, buffer: Buffer, indices: Sequence[Affine]) -> str:
-        kind = memory_type(buffer.dtype)
-        value = self.body.do(f"load {kind}, ptr {self.place(buffer, indices)}{self.suffix}")
-        return self.body.do(f"icmp ne i8 {value}, 0") if kind == "i8" else value
+        return self.body.load(self.place(buffer, indices), buffer.dtype, self.suffix)
 
-    def store(self, value: str, dtype: DType, place: str) -> None:
-        """Write a value of a dtype to an address."""
-        if dtype.kind == "b":
-            value = self.body.do(f"zext i1 {value} to i8")
-        self.body.lines.append(f"  store {memory_type(dtype)} {value}, ptr {place}{self.suffix}")
+    # Loops
+
+    def start(self, label: str) -> None:
+        """Begin a block."""
+        self.body.lines.append(f"{label}:")
+        self.label = label
+
+    def head(self, first: str = "0") -> tuple[str, str]:
+        """Begin a loop whose steps are counted from `first`; return the step's number, and the key of its labels."""
+        self.labels += 1
+        k, before = str(self.labels), self.label
+        self.body.lines.append(f"  br label %head{k}")
+        self.start(f"head{k}")
+        number = self.body.name()
+        self.body.lines.append(f"  {number} = phi i64 [ {first}, %{before} ], [ %next{k}, %latch{k} ]")
+        return number, k
+
+    def enter(self, k: str, going: str) -> None:
+        """Begin the step of a loop, which runs while a condition holds."""
+        self.body.lines.append(f"  br i1 {going}, label %body{k}, label %done{k}")
+        self.start(f"body{k}")
+
+    def counted(self, first: str, stop: str) -> tuple[str, str]:
+        """Begin a loop from `first` up to `stop`; return the step's number, and the key of its labels."""
+        number, k = self.head(first)
+        self.enter(k, self.body.do(f"icmp slt i64 {number}, {stop}"))
+        return number, k
+
+    def again(self, number: str, k: str, metadata: str = "") -> None:
+        """End a loop."""
+        self.body.lines.append(f"  br label %latch{k}")
+        self.start(f"latch{k}")
+        self.body.lines += [f"  %next{k} = add nsw i64 {number}, 1", f"  br label %head{k}{metadata}"]
+        self.start(f"done{k}")
+
+    # Expressions
 
     def values(self, roots: Sequence[Element]) -> dict[Element, str]:
         """Write expressions, and return the names of their values and of those of their subexpressions."""
@@ -89,10 +117,9 @@ class Elements:
         code: Code | None = e.op.code
         if is_integer(kind) and code is not None and code.integers:
             return code.integers(self.body, kind, *[names[a] for a in e.args])
-        node, by_node = self.node(e), {self.node(a): names[a] for a in e.args}
-        if not supported(node):
+        if not supported(e):
             raise NotCaptured(f"{e.op.name} of {e.args[0].dtype} has no machine code")
-        return emit(self.body, node, lambda a, target: self.body.convert(by_node[a], TYPES[a.dtype], target))
+        return emit(self.body, e, lambda a, target: self.body.convert(names[a], TYPES[a.dtype], target))
 
     def roughly(self, e: Element) -> str:
         """Write an integer expression in floating point, where it cannot overflow, and return its name."""
@@ -110,18 +137,9 @@ class Elements:
             return self.body.do(f"f{ {ADD: 'add', SUBTRACT: 'sub', MULTIPLY: 'mul'}[e.op]} double {a}, {b}")
         return self.body.convert(self.values([e])[e], TYPES[e.dtype], "double")
 
-    def node(self, e: Element) -> Node:
-        """Return an expression as a node of a graph, for the functions that take nodes."""
-        if e not in self.nodes:
-            primitive = INPUT if isinstance(e.op, str) else e.op
-            args = () if isinstance(e.op, str) else tuple(map(self.node, e.args))
-            self.nodes[e] = Node(primitive, args, {}, (), e.dtype.type(0))
-        return self.nodes[e]
-
 
 def has_code(e: Element) -> bool:
     """Whether there is machine code for the operation of an expression."""
     if e.op.kind == "cast" or (e.dtype.kind == "i" and e.op.code and e.op.code.integers):
         return True
-    args = tuple([Node(INPUT, (), {}, (), a.dtype.type(0)) for a in e.args])
-    return supported(Node(e.op, args, {}, (), e.dtype.type(0)))
+    return supported(e)

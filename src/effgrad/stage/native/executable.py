@@ -1,7 +1,6 @@
 """Regions in machine code: compile a region, allocate its memory, and call it."""
 
 import ctypes
-import hashlib
 from collections.abc import Generator, Mapping, Sequence
 
 import numpy as np
@@ -33,8 +32,7 @@ class Executable:
         self.region, self.limit = region, limit
         function = Function(region)
         kernels = {**function.kernels}
-        digest = hashlib.sha256("\n".join(function.text.lines).encode()).hexdigest()
-        name = f"effgrad_region_{digest[:32]}"
+        name = f"effgrad_region_{function.text.digest()}"
         loaded = engine.engine()
         if f"declare i32 @{products.KERNEL}(ptr)" in function.text.declared:
             loaded.load({products.KERNEL: products.kernel(products.KERNEL)})

@@ -313,15 +313,6 @@ class _Writer:
             return self.names[number]
         return self.body.do(f"getelementptr {memory_type(dtype)}, ptr {self.names[number]}, i64 {offset}")
 
-    def load(self, place: str, dtype: DType) -> str:
-        value = self.body.do(f"load {memory_type(dtype)}, ptr {place}")
-        return self.body.do(f"icmp ne i8 {value}, 0") if dtype.kind == "b" else value
-
-    def store(self, value: str, place: str, dtype: DType) -> None:
-        if dtype.kind == "b":
-            value = self.body.do(f"zext i1 {value} to i8")
-        self.body.lines.append(f"  store {memory_type(dtype)} {value}, ptr {place}")
-
     def combined(self, reduction: str, dtype: DType, a: str, b: str) -> str:
         kind = TYPES[dtype]
         if reduction in _ADDING:
@@ -331,8 +322,8 @@ class _Writer:
     def combine_inmemory_type(self, number: int, value: str, offsets: dict[int, str]) -> None:
         operand = self.kernel.writes[number][1]
         place = self.address(self.first_write + number, offsets.get(self.first_write + number), operand.dtype)
-        total = self.combined(operand.reduction, operand.dtype, self.load(place, operand.dtype), value)
-        self.store(total, place, operand.dtype)
+        total = self.combined(operand.reduction, operand.dtype, self.body.load(place, operand.dtype), value)
+        self.body.store(total, operand.dtype, place)
 
     def point(self, offsets: dict[int, str], running: dict[int, str]) -> None:
         """Write the operations at one point of the loops."""
@@ -343,7 +334,7 @@ class _Writer:
             if operand.size:
                 whole[id(arg)] = number
             else:
-                values[id(arg)] = self.load(self.address(number, offsets.get(number), operand.dtype), operand.dtype)
+                values[id(arg)] = body.load(self.address(number, offsets.get(number), operand.dtype), operand.dtype)
 
         def operand_in(arg: Value, kind: str) -> str:
             if id(arg) in values:
@@ -354,7 +345,7 @@ class _Writer:
             if node in kernel.gathers:
                 source, places = kernel.gathers[node]
                 place = self.address(whole[id(source)], values[id(places)], node.dtype)
-                values[id(node)] = self.load(place, node.dtype)
+                values[id(node)] = body.load(place, node.dtype)
             else:
                 values[id(node)] = emit(body, node, operand_in)
             if node in kernel.expected:
@@ -372,12 +363,12 @@ class _Writer:
         elif operand.reduction in ("put", "scatter"):
             place = self.address(at, values[id(self.kernel.places[number])], operand.dtype)
             if operand.reduction == "scatter":
-                value = self.combined("sum", operand.dtype, self.load(place, operand.dtype), value)
-            self.store(value, place, operand.dtype)
+                value = self.combined("sum", operand.dtype, self.body.load(place, operand.dtype), value)
+            self.body.store(value, operand.dtype, place)
         elif operand.reduction:
             self.combine_inmemory_type(number, value, offsets)
         else:
-            self.store(value, self.address(at, offsets.get(at), operand.dtype), operand.dtype)
+            self.body.store(value, operand.dtype, self.address(at, offsets.get(at), operand.dtype))
 
     def guard(self, node: Node, value: str) -> None:
         """Write a guard: unless the value is the expected one, store it and leave the function."""
@@ -388,6 +379,6 @@ class _Writer:
         self.body.lines.append(f"  br i1 {holds}, label %{go_on}, label %{leave}")
         self.start(leave)
         number = next(n for n, (written, _) in enumerate(self.kernel.writes) if written is node)
-        self.store(value, self.address(self.first_write + number, None, node.dtype), node.dtype)
+        self.body.store(value, node.dtype, self.address(self.first_write + number, None, node.dtype))
         self.body.lines.append(f"  ret i32 {position + 1}")
         self.start(go_on)

@@ -4,7 +4,6 @@ The function takes a table: the address of every buffer, then the bases and the 
 that it calls. It returns 0, or a code that says why it has stopped: a stack is full, a call of NumPy has raised, ...
 """
 
-import hashlib
 import itertools
 import math
 from collections.abc import Sequence
@@ -62,8 +61,7 @@ class Function(Stacks):
         self.stacks: dict[Stack, int] = {}
         self.applied: list[Apply] = []
         self.checks: list[Check] = []
-        self.labels = self.named = 0
-        self.label = "entry"
+        self.named = 0
         self.entry: list[str] = []
         self.fixed = _fixed(region)
         self.legal = {m: without_conflicts(m, self.ranges) for m in walk(region.block) if isinstance(m, Map)}
@@ -154,10 +152,6 @@ class Function(Stacks):
         else:
             self.move(s)
 
-    def start(self, label: str) -> None:
-        self.body.lines.append(f"{label}:")
-        self.label = label
-
     def fork(self, condition: str) -> tuple[str, str, str]:
         """Write a conditional jump, and begin the first branch; return the labels of both and of where they meet."""
         self.labels += 1
@@ -175,20 +169,6 @@ class Function(Stacks):
         self.body.lines.append(f"  br label %{end}")
         self.start(end)
 
-    def counted(self, count: str) -> tuple[str, str]:
-        """Begin a loop of `count` steps; return the name of the step's number, and the key of the loop for `again`."""
-        self.labels += 1
-        k = self.labels
-        before = self.label
-        self.body.lines.append(f"  br label %head{k}")
-        self.start(f"head{k}")
-        number = self.body.name()
-        self.body.lines.append(f"  {number} = phi i64 [ 0, %{before} ], [ %next{k}, %latch{k} ]")
-        more = self.body.do(f"icmp slt i64 {number}, {count}")
-        self.body.lines.append(f"  br i1 {more}, label %body{k}, label %done{k}")
-        self.start(f"body{k}")
-        return number, str(k)
-
     def check_signals(self, s: Repeat | While, number: str) -> None:
         """Let a long loop check for signals now and then."""
         steps = steps_between(s, self.ranges)
@@ -200,17 +180,11 @@ class Function(Stacks):
         self.labels += 1
         return f"on{self.labels}"
 
-    def again(self, number: str, k: str) -> None:
-        self.body.lines.append(f"  br label %latch{k}")
-        self.start(f"latch{k}")
-        self.body.lines += [f"  %next{k} = add nsw i64 {number}, 1", f"  br label %head{k}"]
-        self.start(f"done{k}")
-
     def repeat(self, s: Repeat) -> None:
         start, stop = self.integer(s.start), self.integer(s.stop)
         span = self.body.do(f"sub nsw i64 {stop}, {start}" if s.step > 0 else f"sub nsw i64 {start}, {stop}")
         count = self.body.do(f"sdiv i64 {self.body.do(f'add nsw i64 {span}, {abs(s.step) - 1}')}, {abs(s.step)}")
-        number, k = self.counted(count)
+        number, k = self.counted("0", count)
         at = number
         if s.backwards:
             at = self.body.do(f"sub nsw i64 {self.body.do(f'sub nsw i64 {count}, 1')}, {number}")
@@ -224,20 +198,13 @@ class Function(Stacks):
 
     def while_(self, s: While) -> None:
         count = self.pointer(s.count)
-        self.labels += 1
-        k, before = self.labels, self.label
-        self.body.lines.append(f"  br label %head{k}")
-        self.start(f"head{k}")
-        number = self.body.name()
-        self.body.lines.append(f"  {number} = phi i64 [ 0, %{before} ], [ %next{k}, %latch{k} ]")
+        number, k = self.head()
         self.body.lines.append(f"  store i64 {number}, ptr {count}")
         self.block(s.test)
-        more = self.values([s.flag])[s.flag]
-        self.body.lines.append(f"  br i1 {more}, label %body{k}, label %done{k}")
-        self.start(f"body{k}")
+        self.enter(k, self.values([s.flag])[s.flag])
         self.check_signals(s, number)
         self.block(s.body)
-        self.again(number, str(k))
+        self.again(number, k)
 
     def apply(self, s: Apply) -> None:
         """Write a call of NumPy."""
@@ -271,8 +238,7 @@ class Function(Stacks):
 
     def call(self, nest: Nest) -> None:
         """Write a call of a nest's function."""
-        digest = hashlib.sha256("\n".join(nest.body.lines).encode()).hexdigest()
-        name = f"effgrad_nest_{digest[:32]}"
+        name = f"effgrad_nest_{nest.body.digest()}"
         self.kernels[name] = nest.body
         self.body.declared.add(f"declare void @{name}({nest.signature}) nounwind")
         arguments = [f"ptr {self.pointer(b)}" for b in nest.buffers]
@@ -306,7 +272,7 @@ class Function(Stacks):
         if adds:
             kind = TYPES[buffer.dtype]
             value = self.body.do(f"fadd {kind} {self.body.do(f'load {kind}, ptr {place}')}, {value}")
-        self.store(value, buffer.dtype, place)
+        self.body.store(value, buffer.dtype, place)
 
     # Products
 

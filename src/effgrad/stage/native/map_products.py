@@ -1,7 +1,6 @@
 """Recognise Maps that are matrix products, which BLAS computes."""
 
 import math
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from effgrad.stage.loop.affine import Affine, Ranges, row_major
 from effgrad.stage.loop.buffers import Element, load
 from effgrad.stage.loop.element import MULTIPLY, NEGATIVE
 from effgrad.stage.loop.ir import Map, Store
-from effgrad.vocabulary import DType
+from effgrad.stage.native.products import bits
 
 # BLAS computes products of at least this many multiplications.
 LARGE_PRODUCT = 8192
@@ -52,14 +51,9 @@ def product_numbers(p: MapProduct, extents: list[str]) -> list[str]:
     dtype = p.operands[2].dtype
     rows, columns, inner = extents
     (flag_a, flag_b), (lead_a, lead_b, lead_c) = p.flags, p.leading
-    alpha, one = (_bits(x, dtype) for x in (p.alpha, 1.0))
+    alpha, one = (bits(x, dtype) for x in (p.alpha, 1.0))
     numbers = [ord(flag_b), ord(flag_a), columns, rows, inner, alpha, lead_b, lead_a, one, lead_c, 1, 0, 0, 0]
     return [str(n) for n in numbers]
-
-
-def _bits(value: float, dtype: DType) -> int:
-    packed = struct.pack("<d", value) if dtype.itemsize == 8 else struct.pack("<fi", value, 0)
-    return int(struct.unpack("<q", packed)[0])
 
 
 def _product(m: Map, t: Store) -> tuple[tuple[str, str, str], tuple[Element, Element], float] | None:

@@ -79,8 +79,6 @@ class Nest(Elements):
         self.buffers: dict[Buffer, str] = {}
         self.numbers: dict[Affine, str] = {}
         self.rows: list[str] = []
-        self.labels = 0
-        self.label = "entry"
         self.names = {name for name, _ in m.dims}
         self.nest(m.dims, m.stores)
         self.body.lines.append("  ret void")
@@ -115,23 +113,13 @@ class Nest(Elements):
 
     def loop(self, name: str, start: str, stop: str) -> tuple[str, str, str]:
         """Begin a loop over a variable, and return what `close` needs."""
-        self.labels += 1
-        k = self.labels
-        self.body.lines += [f"  br label %head{k}", f"head{k}:"]
-        value = self.body.name()
-        self.body.lines.append(f"  {value} = phi i64 [ {start}, %{self.label} ], [ %next{k}, %latch{k} ]")
-        more = self.body.do(f"icmp slt i64 {value}, {stop}")
-        self.body.lines += [f"  br i1 {more}, label %body{k}, label %done{k}", f"body{k}:"]
-        self.variables[name], self.label = value, f"body{k}"
-        return name, value, str(k)
+        value, k = self.counted(start, stop)
+        self.variables[name] = value
+        return name, value, k
 
     def close(self, loop: tuple[str, str, str], parallel: bool = False) -> None:
         name, value, k = loop
-        self.body.lines += [
-            f"  br label %latch{k}", f"latch{k}:", f"  %next{k} = add nsw i64 {value}, 1",
-            f"  br label %head{k}{', ' + PARALLEL if parallel else ''}", f"done{k}:",
-        ]  # fmt: skip
-        self.label = f"done{k}"
+        self.again(value, k, f", {PARALLEL}" if parallel else "")
         del self.variables[name]
 
     def nest(self, dims: Dims, stores: Sequence[Store]) -> None:
@@ -167,7 +155,7 @@ class Nest(Elements):
             kind = TYPES[t.buffer.dtype]
             old = self.body.do(f"load {kind}, ptr {place}{self.suffix}")
             value = self.body.do(f"{'fadd' if kind in ('double', 'float') else 'add'} {kind} {old}, {value}")
-        self.store(value, t.buffer.dtype, place)
+        self.body.store(value, t.buffer.dtype, place, self.suffix)
 
     def innermost(
         self,

@@ -63,7 +63,7 @@ def _of_forms(a: np.ndarray, c: np.ndarray, forms: list[tuple[str, int]], moves:
     step_a, step_b, step_c = moves
     if (flag_a, step_b) == ("N", 0):
         rows, count, lead_a, lead_c = _as_one(rows, count, lead_a, lead_c, step_a // c.itemsize, step_c // c.itemsize)
-    columns, inner, one = c.shape[-1], a.shape[-1], _one(c.dtype)
+    columns, inner, one = c.shape[-1], a.shape[-1], bits(1.0, c.dtype)
     if columns == 1:  # the right operand is a vector; `step` is from one of its elements to the next
         step = lead_b if flag_b == "N" else 1
         return _with_vector(c.dtype, (flag_a, rows, inner, lead_a), step, lead_c, [count, step_a, step_b, step_c])
@@ -81,7 +81,7 @@ def _with_vector(
     """Return the kernel for a matrix, given by its form, rows, columns and leading dimension, and a vector."""
     flag, rows, inner, lead = matrix
     of_matrix = [ord("T"), inner, rows] if flag == "N" else [ord("N"), rows, inner]
-    numbers = [address(dtype, "gemv"), *of_matrix, _one(dtype), lead, step, 0, step_result, *batch]
+    numbers = [address(dtype, "gemv"), *of_matrix, bits(1.0, dtype), lead, step, 0, step_result, *batch]
     return Arguments(VECTOR_KERNEL, numbers)
 
 
@@ -97,10 +97,10 @@ def _as_one(rows: int, count: int, lead_a: int, lead_c: int, step_a: int, step_c
     return rows, count, lead_a, lead_c
 
 
-def _one(dtype: np.dtype) -> int:
-    """The bits of the number one."""
-    bits: int = struct.unpack("<q", struct.pack("<d", 1.0) if dtype.itemsize == 8 else struct.pack("<fi", 1.0, 0))[0]
-    return bits
+def bits(value: float, dtype: np.dtype) -> int:
+    """The bits of a number in a type of BLAS, as an integer."""
+    packed = struct.pack("<d", value) if dtype.itemsize == 8 else struct.pack("<fi", value, 0)
+    return int(struct.unpack("<q", packed)[0])
 
 
 def _form(x: np.ndarray) -> tuple[str, int] | None:

@@ -86,4 +86,4 @@ class Stacks(Elements):
             self.body.lines.append(f"  store {kind} {value}, ptr {slot}")
         else:
             value = self.body.convert(self.body.do(f"load {kind}, ptr {slot}"), kind, own)
-            self.store(value, s.buffer.dtype, self.place(s.buffer, indices))
+            self.body.store(value, s.buffer.dtype, self.place(s.buffer, indices))

@@ -3,12 +3,14 @@
 Fused loops, straight-line code and the interpreter of tapes all write their operations by this module.
 """
 
+import hashlib
 import struct
 from collections.abc import Callable
 
 import numpy as np
 
 from effgrad.primitives.machine_code import SAME, Types, is_integer
+from effgrad.stage.loop.buffers import Element
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import DType, Value
 
@@ -63,6 +65,21 @@ class Body:
         name = self.name()
         self.lines.append(f"  {name} = {text}")
         return name
+
+    def digest(self) -> str:
+        """Return a hash of the text."""
+        return hashlib.sha256("\n".join(self.lines).encode()).hexdigest()[:32]
+
+    def load(self, place: str, dtype: DType, suffix: str = "") -> str:
+        """Write the load of an element at an address."""
+        value = self.do(f"load {memory_type(dtype)}, ptr {place}{suffix}")
+        return self.do(f"icmp ne i8 {value}, 0") if dtype.kind == "b" else value
+
+    def store(self, value: str, dtype: DType, place: str, suffix: str = "") -> None:
+        """Write the store of a value of a dtype at an address."""
+        if dtype.kind == "b":
+            value = self.do(f"zext i1 {value} to i8")
+        self.lines.append(f"  store {memory_type(dtype)} {value}, ptr {place}{suffix}")
 
     def number(self, value: float, kind: str) -> str:
         return literal(value, kind)
@@ -144,7 +161,7 @@ _DOUBLE = np.dtype(float)
 def dtype_of(value: Value) -> DType:
     if type(value) in (tuple, list):  # not one number: a list of axes, or of places
         return np.dtype(object)
-    if type(value) is Node:
+    if type(value) is Node or type(value) is Element:
         return value.dtype
     return np.dtype(str) if type(value) is str else np.result_type(value)
 
@@ -168,8 +185,8 @@ def _fits(number: int, dtype: DType) -> bool:
     return dtype.kind != "i" or np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
 
 
-def supported(node: Node) -> bool:
-    """Whether a node is elementwise and has machine code for its types."""
+def supported(node: Node | Element) -> bool:
+    """Whether an operation is elementwise and has machine code for its types."""
     code, dtype = node.primitive.code, node.dtype
     if dtype is _DOUBLE and not node.params and code is not None and code.types in _OF_NUMBERS and code.emit:
         for a in node.args:
@@ -212,8 +229,8 @@ def _takes(kind: str, value: Value) -> bool:
     return dtype is _DOUBLE or dtype.kind == "i" if kind in ("double", "float") else dtype.kind == "i"
 
 
-def emit(body: Body, node: Node, operand: Callable[[Value, str], str]) -> str:
-    """Write one node, and return the name of its result; `operand(arg, type)` gives an argument in a type."""
+def emit(body: Body, node: Node | Element, operand: Callable[[Value, str], str]) -> str:
+    """Write one operation, and return the name of its result; `operand(arg, type)` gives an argument in a type."""
     kind, args, native, code = TYPES[node.dtype], node.args, node.primitive.native, node.primitive.code
     if native is not None:
         operands = map(operand, args, native.arguments)
