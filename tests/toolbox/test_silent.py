@@ -76,6 +76,8 @@ RIGHT = {
     "bracket": lambda a: so.brentq(lambda x: x - 2, 0, 3 * a) + a,
     "f_scale": lambda a: so.least_squares(
         lambda x: np.stack([x[0] - 1, x[0] - 3.0, x[0]]), [0.5], f_scale=a, loss="soft_l1").x[0],
+    "a loss of one's own": lambda a: so.least_squares(
+        lambda x: np.stack([x[0] - 1, x[0] - a]), [0.5], loss=lambda z: np.stack([z, np.ones_like(z), 0 * z])).x[0],
     "kwargs": lambda a: so.least_squares(lambda x, c=0: x - c, [0.0], kwargs={"c": a}).x[0],
     "sigma": lambda a: so.curve_fit(line, T, DATA, sigma=np.stack([a, 1, 1, 1]))[0][0],
     "bounds of curve_fit": lambda a: so.curve_fit(line, T, DATA, p0=[0.5], bounds=(0, [0.6 * a]))[0][0],
@@ -112,10 +114,7 @@ def test_a_traced_value_is_followed(name):
 
 
 REFUSED = {
-    "a loss of one's own": lambda a: so.least_squares(
-        lambda x: np.stack([x[0] - 1, x[0] - a]), [0.5], loss=lambda z: np.stack([z, np.ones_like(z), 0 * z])).x[0],
-    "marginals": lambda a: so.linprog(
-        [-1.0, -2.0], A_ub=[[1.0, 1.0], [1.0, 3.0]], b_ub=np.stack([4.0 * a, 6.0])).ineqlin.marginals[0],
+    "residuals of a linear program": lambda a: so.linprog([-a, -2.0], bounds=[(0, 1), (0, 2)]).upper.residual[0],
     "a weight to infinity": lambda a: si.quad(lambda t: np.exp(-t), 0, np.inf, weight="cos", wvar=a)[0],
     "a jump": lambda a: si.quad(lambda t: 1.0 if t < a / 3 else 2.0, 0, 1)[0],
     "a preconditioner": lambda a: sl.cg(MATRIX, B * a, M=sp.eye_array(N) * a)[0][0],

@@ -108,13 +108,15 @@ class Call:
         self.original, self.signature, self.arguments = original, signature, arguments
         self.choice, self.kept = choice, kept
         self.name = original.__name__
-        args = self.get("args", ())
+        self.functions = [name for name in functions if callable(arguments.get(name))]
+        self.apply(self.get("args", ()))
+
+    def apply(self, args: Value) -> None:
+        """Set the further arguments of the user's functions."""
         # SciPy takes a list as one argument, except in the functions that call `f(x, *args)` without a check.
         starred = isinstance(args, list) and self.name in ("newton", "fixed_point")
         self.args: tuple[Value, ...] = tuple(args) if isinstance(args, tuple) or starred else (args,)
-        self.observed = {
-            name: Observed(arguments[name], self.args) for name in functions if callable(arguments.get(name))
-        }
+        self.observed = {name: Observed(self.arguments[name], self.args) for name in self.functions}
 
     def get(self, name: str, default: Value = None) -> Value:
         """Return an argument by its name, or the parameter's default, or else `default`."""

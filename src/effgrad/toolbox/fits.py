@@ -12,13 +12,14 @@ from scipy.sparse import issparse
 
 from effgrad.api import grad, jacobian, jvp
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends
+from effgrad.arrays.value import depends, evaluated
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_elements import total
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.toolbox.calls import Call, rule_of, solution_of
+from effgrad.toolbox.constraints import Row, bounds_as_rows, plain_bounds
 from effgrad.toolbox.frozen import Observed, as_number_or_array, number, plain_tree
-from effgrad.toolbox.minima import Row, bounds_as_rows, minimum, plain_bounds
+from effgrad.toolbox.minima import minimum, optimum
 from effgrad.toolbox.solutions import Deferred, Solution, differentiated, with_value
 from effgrad.vocabulary import Function, Value
 
@@ -32,12 +33,14 @@ RHO: dict[str, Function] = {
 
 
 class Loss:
-    """The loss of `least_squares` by its name: a function of squared residuals, in units of `scale`."""
+    """The loss of `least_squares`, a function of squared residuals in units of `scale`.
 
-    def __init__(self, call: Call, name: Value, scale: Value) -> None:
-        if callable(name):
-            raise NoRule(f"scipy.optimize.{call.name} has a derivative rule for losses with names, not for a function")
-        self.rho, self.scale = RHO[name], scale
+    It is a name, or the user's function, which returns the loss with its first two derivatives.
+    """
+
+    def __init__(self, given: Value, scale: Value) -> None:
+        self.rho: Function = (lambda z: as_number_or_array(given(z))[0]) if callable(given) else RHO[given]
+        self.scale = scale
 
     def cost(self, residuals: Value) -> Value:
         return 0.5 * np.sum(self.scale**2 * self.rho((residuals / self.scale) ** 2))
@@ -52,9 +55,15 @@ class Loss:
         return np.maximum(rates + changes, np.finfo(float).eps)
 
 
+def _plain_loss(loss: Function) -> Function:
+    """Return a user's loss on plain numbers, as the array that SciPy wants, also where it returns a list."""
+    observed = Observed(loss)
+    return lambda z: np.asarray(observed(z))
+
+
 def _pairs(bounds: Value) -> list[Row]:
     if isinstance(bounds, Bounds):
-        return [Row(lambda x: x, bounds.lb, bounds.ub)]
+        return bounds_as_rows(bounds, 0)
     lower, upper = bounds
     return [Row(lambda x: x, as_number_or_array(lower), as_number_or_array(upper))]
 
@@ -68,8 +77,10 @@ def _least_squares(call: Call) -> Value:
     changed = {"kwargs": {}, "bounds": plain_bounds(call.get("bounds"))}
     if callable(jac):
         changed["jac"] = Observed(functools.partial(jac, **keywords), call.args)
+    if callable(call.get("loss")):
+        changed["loss"] = _plain_loss(call.get("loss"))
     result = call.run(**changed)
-    loss = Loss(call, call.get("loss"), call.get("f_scale"))
+    loss = Loss(call.get("loss"), call.get("f_scale"))
 
     def residuals(x: Value) -> Value:
         return np.reshape(as_number_or_array(fun(x, *call.args)), (-1,))
@@ -86,12 +97,13 @@ def _least_squares(call: Call) -> Value:
     at = residuals(x)
     if not depends(x) and not depends(at):
         return result
-    fields = {"x": x, "cost": with_value(cost(x), result.cost), "fun": with_value(at, result.fun)}
+    fields = {"x": with_value(x, result.x)}
+    fields |= {"cost": with_value(cost(x), result.cost), "fun": with_value(at, result.fun)}
     # `optimality` is 0 for every exact solution, and `active_mask` is discrete: a number for each active bound.
     fields |= {"optimality": result.optimality, "active_mask": result.active_mask}
+    fields["grad"] = Deferred(lambda: last_at_solution(with_value(grad(cost)(x), result.grad)))
     if call.get("loss") == "linear":
         fields["jac"] = Deferred(lambda: last_at_solution(jacobian(residuals)(x)))
-        fields["grad"] = Deferred(lambda: last_at_solution(grad(cost)(x)))
     return differentiated(result, call.name, **fields)
 
 
@@ -102,10 +114,11 @@ def _leastsq(call: Call, f: Function, result: Value) -> Value:
 
     x = minimum(lambda x: 0.5 * np.sum(residuals(x) ** 2), result[0], [], "scipy.optimize.leastsq")
     if len(result) == 2 or result[1] is None:
-        return x, *result[1:]
+        return with_value(x, result[0]), *result[1:]
     matrix = jacobian(residuals)(x)
     covariance = with_value(np.linalg.inv(matrix.T @ matrix), result[1])
-    return x, covariance, differentiated(result[2], call.name), *result[3:]
+    fields = {"fvec": with_value(residuals(x), result[2]["fvec"])}
+    return with_value(x, result[0]), covariance, differentiated(result[2], call.name, **fields), *result[3:]
 
 
 @rule_of(scipy.optimize.curve_fit)
@@ -117,10 +130,13 @@ def _curve_fit(call: Call) -> Value:
     def observed(x: Value, *p: Value) -> Value:
         return plain_tree(f(x, *p))
 
-    result = call.run(f=observed, bounds=plain_bounds(call.get("bounds")))
-    popt, pcov = result[0], result[1]
     options = call.get("kwargs") or {}
-    loss = Loss(call, options.get("loss", "linear"), options.get("f_scale", 1.0))
+    plain_options = {
+        name: _plain_loss(value) if callable(value) else plain_tree(value) for name, value in options.items()
+    }
+    result = call.run(f=observed, bounds=plain_bounds(call.get("bounds")), kwargs=plain_options)
+    popt, pcov = result[0], result[1]
+    loss = Loss(options.get("loss", "linear"), options.get("f_scale", 1.0))
     x, y, sigma = _without_gaps(call, x, as_number_or_array(y), None if sigma is None else as_number_or_array(sigma))
 
     def residuals(p: Value) -> Value:
@@ -137,17 +153,23 @@ def _curve_fit(call: Call) -> Value:
     if not traced_inside((x, y, sigma, call.get("bounds"))) and not depends(residuals(popt)):
         return result
     p = minimum(cost, popt, _pairs(call.get("bounds")), "scipy.optimize.curve_fit")
-    if not np.isfinite(pcov).all():
+    at, rest = residuals(p), result[2:]
+    covariance = _covariance(call, jacobian(residuals)(p), loss.weights(at), cost(p), pcov)
+    if rest:
+        rest = (differentiated(result[2], call.name, fvec=with_value(at, result[2]["fvec"])), *result[3:])
+    return (with_value(p, popt), covariance, *rest)
+
+
+def _covariance(call: Call, matrix: Value, weights: Value, cost: Value, found: Value) -> Value:
+    """Return the covariance of a fit, which SciPy has `found`, from the Jacobian of the residuals."""
+    if not np.isfinite(found).all():
         raise NotDifferentiable(
             "scipy.optimize.curve_fit: the covariance is infinite, as the data do not determine some parameters"
         )
-    matrix = jacobian(residuals)(p)
-    weights = loss.weights(residuals(p))
     covariance = np.linalg.inv((matrix.T * weights) @ matrix)
     if not call.get("absolute_sigma"):
-        covariance = covariance * (2 * cost(p) / (len(number(matrix)) - len(popt)))
-    rest = (differentiated(result[2], call.name), *result[3:]) if len(result) > 2 else ()
-    return (p, with_value(covariance, pcov), *rest)
+        covariance = covariance * (2 * cost / (len(number(matrix)) - len(found)))
+    return with_value(covariance, found)
 
 
 def _without_gaps(call: Call, x: Value, y: Value, sigma: Value) -> tuple[Value, Value, Value]:
@@ -168,7 +190,7 @@ def _nnls(call: Call) -> Value:
     if not traced_inside((a, b)):
         return x0, norm0
     x = minimum(lambda x: 0.5 * np.sum((a @ x - b) ** 2), x0, [Row(lambda x: x, 0.0, np.inf)], "scipy.optimize.nnls")
-    return x, with_value(np.linalg.norm(a @ x - b), norm0)
+    return with_value(x, x0), with_value(np.linalg.norm(a @ x - b), norm0)
 
 
 @rule_of(scipy.optimize.lsq_linear)
@@ -182,7 +204,8 @@ def _lsq_linear(call: Call) -> Value:
         return 0.5 * np.sum((a @ x - b) ** 2)
 
     x = minimum(cost, result.x, _pairs(call.get("bounds")), "scipy.optimize.lsq_linear")
-    fields = {"x": x, "cost": with_value(cost(x), result.cost), "fun": with_value(a @ x - b, result.fun)}
+    fields = {"x": with_value(x, result.x)}
+    fields |= {"cost": with_value(cost(x), result.cost), "fun": with_value(a @ x - b, result.fun)}
     return differentiated(result, call.name, **fields)
 
 
@@ -215,11 +238,23 @@ def _linprog(call: Call) -> Value:
     rows = bounds_as_rows(_listed(call.get("bounds")), len(result.x))
     rows += [Row(lambda x: a_ub @ x, -np.inf, b_ub)] if a_ub is not None else []
     rows += [Row(lambda x: a_eq @ x, b_eq, b_eq)] if a_eq is not None else []
-    x = minimum(lambda x: np.sum(c * x), np.asarray(result.x), rows, "scipy.optimize.linprog")
-    fields = {"x": x, "fun": with_value(np.sum(c * x), result.fun)}
+    x, multipliers = optimum(lambda x: np.sum(c * x), np.asarray(result.x), rows, "scipy.optimize.linprog")
+    fields = {"x": with_value(x, result.x), "fun": with_value(np.sum(c * x), result.fun)}
+    if a_eq is not None:
+        fields["con"] = with_value(b_eq - a_eq @ x, result.con)
+        fields["eqlin"] = _marginals(result, "eqlin", multipliers.pop())
     if a_ub is not None:
         fields["slack"] = with_value(b_ub - a_ub @ x, result.slack)
+        fields["ineqlin"] = _marginals(result, "ineqlin", multipliers.pop())
+    # The multiplier of a bound is positive where the lower one holds the minimum, and negative where the upper does.
+    for name, sign in (("lower", 1), ("upper", -1)):
+        fields[name] = _marginals(result, name, np.where(sign * number(multipliers[0]) > 0, multipliers[0], 0.0))
     return differentiated(result, call.name, **fields)
+
+
+def _marginals(result: Value, name: str, multipliers: Value) -> Solution:
+    """Return the part of a result of `linprog` about some constraints, whose multipliers are the `marginals`."""
+    return differentiated(result[name], f"linprog.{name}", marginals=with_value(multipliers, result[name].marginals))
 
 
 def misfit(
@@ -234,6 +269,18 @@ def misfit(
         y, deviations = y[kept], np.broadcast_to(deviations, y.shape)[kept]
     rho = RHO.get(loss, RHO["linear"]) if isinstance(loss, str) else RHO["linear"]
     return float(np.sum(rho(np.square((values - y) / deviations / f_scale))))
+
+
+def _linear_sum_assignment(cost_matrix: Value, maximize: bool = False) -> Value:
+    """The rule of `linear_sum_assignment`: rows and columns change in steps, and each member of a batch has its own."""
+
+    def assigned(cost: Value) -> Value:
+        return np.stack(scipy.optimize.linear_sum_assignment(cost, maximize))
+
+    return tuple(evaluated(assigned, as_number_or_array(cost_matrix)))
+
+
+_linear_sum_assignment.constant = True  # type: ignore[attr-defined]
 
 
 @rule_of(scipy.optimize.isotonic_regression, ragged=lambda _: ("weights", "blocks"))
@@ -251,6 +298,7 @@ def _isotonic_regression(call: Call) -> Value:
 
 RULES: list[tuple[Value, str, Value]] = [
     (scipy.optimize, "isotonic_regression", _isotonic_regression),
+    (scipy.optimize, "linear_sum_assignment", _linear_sum_assignment),
     (scipy.optimize, "least_squares", _least_squares),
     (scipy.optimize, "leastsq", _leastsq),
     (scipy.optimize, "curve_fit", _curve_fit),

@@ -133,11 +133,11 @@ def _solution(residual: Function, solution: Value, args: Value, kwargs: Value) -
     return solution if moved is z else tree.unflatten(parted(moved, shapes))
 
 
-def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Value:
+def follow(residual: Function, z: Value, at_primals: Function, name: str, polished: bool = False) -> Value:
     """Return the root `z` of a residual as a function of the values that the residual closes over.
 
     `z` is a plain vector. `at_primals` is the residual with plain values for all that it closes over. The result is
-    `z` itself if the residual depends on no traced value.
+    `z` itself if the residual depends on no traced value. Its value is that of `z`, or of the polished root.
     """
     value = residual(z)
     _check_sizes(value, z, name)
@@ -147,7 +147,7 @@ def follow(residual: Function, z: Value, at_primals: Function, name: str) -> Val
     inverse = inverse_at(at_primals, point, name)
     if len(z) < MATRIX_FREE_SIZE:
         _check_isolated(inverse(jacobian_at(at_primals, _nearby(point))) - np.eye(len(z)), name)
-    return newton_corrected(residual, z, point, inverse)
+    return newton_corrected(residual, point if polished else z, point, inverse)
 
 
 def follow_each(
@@ -341,8 +341,8 @@ solution: Primitive = linear(
 
 
 def stationary(lagrangian: Function, z: Value, name: str) -> Value:
-    """Return the point `z` where a function's gradient vanishes, as a function of the values it closes over."""
-    return follow(grad(lagrangian), z, grad(frozen(lagrangian)), name)
+    """Return the point near `z` where a function's gradient vanishes, as a function of the values it closes over."""
+    return follow(grad(lagrangian), z, grad(frozen(lagrangian)), name, polished=True)
 
 
 __all__ = ["root"]

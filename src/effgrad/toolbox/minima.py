@@ -12,14 +12,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import scipy.optimize
-from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, _cobyla_py, _slsqp_py
+from scipy.optimize import _cobyla_py, _slsqp_py
 
-from effgrad.api import grad
+from effgrad.api import grad, value_and_grad
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import depends, evaluated, traced_inside
+from effgrad.arrays.value import depends, traced_inside
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import require
 from effgrad.toolbox.calls import Call, rule_of
+from effgrad.toolbox.constraints import (
+    Row,
+    bounds_as_rows,
+    constraint_as_row,
+    listed_constraints,
+    plain_bounds,
+    plain_constraint,
+)  # fmt: skip
 from effgrad.toolbox.frozen import Observed, as_number_or_array, frozen, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import polish, stationary
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
@@ -32,18 +40,6 @@ NEARLY = (1e-4, 1e-3, 1e-2)
 WEAK = 1e-6
 
 
-class Row(NamedTuple):
-    """One or more constraints `lower <= function(x) <= upper`; the bounds broadcast to the function's shape."""
-
-    function: Function
-    lower: Value
-    upper: Value
-
-    def at(self, x: Value) -> tuple[Value, Value, Value]:
-        """Return the values of the constraints at x, and their lower and upper bounds."""
-        return as_number_or_array(self.function(x)), self.lower, self.upper
-
-
 class Active(NamedTuple):
     """The constraints of a row that hold the minimum: their indices, and the bounds that they attain."""
 
@@ -53,19 +49,27 @@ class Active(NamedTuple):
 
 
 def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
-    """Return the minimum `x` of `f` as a function of the traced values that `f` and the rows depend on.
+    """Return the exact minimum near `x` as a function of the traced values that `f` and the rows depend on.
 
-    It is `x` itself if they depend on no traced value.
+    It is `x` itself if they depend on no traced value. Other parts of a result, such as the minimal value, are to be
+    differentiated at the exact minimum: their derivatives at `x` have errors of the size of the distance.
     """
-    value = f(x)
-    if not any(map(depends, (as_number_or_array(value), *(part for row in rows for part in row.at(x))))):
+    if not any(map(depends, (as_number_or_array(f(x)), *(part for row in rows for part in row.at(x))))):
         return x
-    at_primals = frozen(lambda x: _number(f(x)))
-    if not np.isfinite(number(value)).all():
+    return optimum(f, x, rows, name)[0]
+
+
+def optimum(f: Function, x: Value, rows: list[Row], name: str) -> tuple[Value, list[Value]]:
+    """Return the minimum, and a vector of multipliers for each row.
+
+    A multiplier is the derivative of the minimal value by the constraint's bound, and 0 if the constraint is inactive.
+    """
+    value, gradient = value_and_grad(frozen(lambda x: _number(f(x))))(x)
+    if not np.isfinite(value):
         raise NotDifferentiable(f"{name}: the function is not finite at the minimum, {x[:4]}")
     for row in rows:
         _check_met(row, x, name)
-    gradient, failed = np.asarray(grad(at_primals)(x)), None
+    failed = None
     for nearly in NEARLY:
         active, multipliers = _active(gradient, x, rows, nearly, name)
         try:
@@ -73,7 +77,7 @@ def minimum(f: Function, x: Value, rows: list[Row], name: str) -> Value:
         except NotDifferentiable as error:  # an interior-point method may have kept away from an active constraint
             failed = failed or error
         else:
-            return moved
+            return moved[: len(x)], [_multipliers(row, x, active, moved[len(x) :]) for row in rows]
     assert failed is not None
     raise failed
 
@@ -107,8 +111,18 @@ def _followed(f: Function, x: Value, active: list[Active], multipliers: Value, n
     moved = stationary(lagrangian, z, name)
     if moved is z:  # no traced value is in these equations, so it is still unchecked whether x solves them
         polish(grad(frozen(lagrangian)), z, name)
-        return x
-    return moved[:n]
+    return moved
+
+
+def _multipliers(row: Row, x: Value, active: list[Active], multipliers: Value) -> Value:
+    """Return the multiplier of each constraint of a row."""
+    positions, start = np.full(np.size(number(row.function(x))), -1), 0
+    for one in active:
+        stop = start + len(one.places)
+        if one.function is row.function:
+            positions[one.places] = np.arange(start, stop)
+        start = stop
+    return np.append(multipliers, 0.0)[positions]
 
 
 def _number(value: Value) -> Value:
@@ -121,9 +135,7 @@ def _at(value: Value, places: Value) -> Value:
     return np.reshape(as_number_or_array(value), (-1,))[places]
 
 
-def _active(
-    gradient: Value, x: Value, rows: list[Row], nearly: float, name: str
-) -> tuple[list[Active], Value]:
+def _active(gradient: Value, x: Value, rows: list[Row], nearly: float, name: str) -> tuple[list[Active], Value]:
     """Return the active constraints and their multipliers, by which their gradients sum to the gradient of f."""
     near = [candidate for row in rows for candidate in _near(row, x, nearly)]
     if not near:
@@ -193,55 +205,6 @@ def _near(row: Row, x: Value, nearly: float) -> Iterator[Near]:
             yield Near(row.function, places, spread, np.where(equal[places], 0.0, sign), distance[places])
 
 
-# Constraints as users write them.
-
-
-def bounds_as_rows(bounds: Value, n: int) -> list[Row]:
-    if bounds is None or bounds == ():
-        return []
-    if isinstance(bounds, Bounds):
-        return [Row(lambda x: x, bounds.lb, bounds.ub)]
-    pairs = [(-np.inf if low is None else low, np.inf if high is None else high) for low, high in bounds]
-    pairs = pairs * n if len(pairs) == 1 else pairs
-    lower, upper = (as_number_or_array([pair[side] for pair in pairs]) for side in (0, 1))
-    return [Row(lambda x: x, lower, upper)]
-
-
-def _constraint(given: Value) -> Row:
-    if isinstance(given, LinearConstraint):
-        matrix = given.A
-        return Row(lambda x: matrix @ x, given.lb, given.ub)
-    if isinstance(given, NonlinearConstraint):
-        return Row(given.fun, given.lb, given.ub)
-    args = given.get("args", ())
-    return Row(lambda x: given["fun"](x, *args), 0.0, 0.0 if given["type"] == "eq" else np.inf)
-
-
-def _plain_constraint(given: Value) -> Value:
-    if isinstance(given, LinearConstraint):
-        return LinearConstraint(number(given.A), number(given.lb), number(given.ub), given.keep_feasible)
-    if isinstance(given, NonlinearConstraint):
-        observed = [Observed(f) if callable(f) else f for f in (given.fun, given.jac, given.hess)]
-        fun, jac, hess = observed
-        constraint: Function = NonlinearConstraint
-        return constraint(
-            fun, number(given.lb), number(given.ub), jac, hess, given.keep_feasible, given.finite_diff_rel_step,
-            given.finite_diff_jac_sparsity,
-        )  # fmt: skip
-    args = given.get("args", ())
-    return {key: Observed(f, args) if callable(f) else f for key, f in given.items() if key != "args"}
-
-
-def plain_bounds(bounds: Value) -> Value:
-    if isinstance(bounds, Bounds):
-        return Bounds(number(bounds.lb), number(bounds.ub), bounds.keep_feasible)
-    return plain_tree(bounds)
-
-
-def _listed(constraints: Value) -> list[Value]:
-    return [constraints] if isinstance(constraints, dict | LinearConstraint | NonlinearConstraint) else [*constraints]
-
-
 # The optimisers.
 
 
@@ -257,46 +220,51 @@ def _result(call: Call, result: Value, f: Function, rows: list[Row]) -> Value:
     value = _number(of_vector(x))
     if not depends(x) and not depends(value):
         return result
-    fields = {
-        "x": x[0] if single else x,
-        "fun": with_value(value, result.fun),
-        "jac": Deferred(lambda: grad(lambda x: _number(f(x)))(x)),
-    }
+    fields = {"x": with_value(x[0] if single else x, result.x), "fun": with_value(value, result.fun)}
+    name = "grad" if "grad" in result else "jac"  # `jac` of trust-constr are the Jacobians of the constraints
+    fields[name] = Deferred(lambda: with_value(grad(lambda x: _number(f(x)))(x), result[name]))
     return differentiated(result, call.name, **fields)
 
 
 def _minimizer(original: Function, *functions: str) -> Value:
-    """Return the rule of `minimize`, or of a function of SciPy's behind it, which the old forms call."""
+    """Return the rule of an optimiser, or of a function of SciPy's behind it, which the old forms call.
+
+    A global optimiser may have parts of the problem in `minimizer_kwargs`, the arguments of its local `minimize`. Its
+    derivative is that of the minimum that it found.
+    """
 
     def rule(call: Call) -> Value:
         call.name = call.name.replace("_minimize_", "fmin_")
-        bounds, changed, constraints = call.get("bounds"), {}, _listed(call.get("constraints", ()))
-        if constraints:
-            changed["constraints"] = [_plain_constraint(c) for c in constraints]
-        result = call.run(bounds=plain_bounds(bounds), **changed)
-        f = call.function(functions[0])
-        rows = [*bounds_as_rows(bounds, np.size(result.x)), *map(_constraint, constraints)]
-        return _result(call, result, (lambda x: f(x)[0]) if call.get("jac") is True else f, rows)
+        local = dict(call.get("minimizer_kwargs") or {})
+        require(not np.any(call.get("integrality")), f"optimize.{call.name}", "real unknowns: integers change in steps")
+        if "args" in local:
+            call.apply(local.pop("args"))
+        changed = {"bounds": plain_bounds(call.get("bounds"))}
+        if constraints := listed_constraints(call.get("constraints")):
+            changed["constraints"] = [*map(plain_constraint, constraints)]
+        if local:
+            changed["minimizer_kwargs"] = {name: _plain_option(call, name, value) for name, value in local.items()}
+        result = call.run(**changed)
+        f, jac = call.function(functions[0]), call.get("jac", local.get("jac"))
+        bounds = local.get("bounds") if call.get("bounds") is None else call.get("bounds")
+        rows = bounds_as_rows(bounds, np.size(result.x))
+        rows += map(constraint_as_row, constraints or listed_constraints(local.get("constraints")))
+        return _result(call, result, (lambda x: f(x)[0]) if jac is True else f, rows)
 
     return rule_of(original, *functions)(rule)
+
+
+def _plain_option(call: Call, name: str, value: Value) -> Value:
+    """Return an argument of the local `minimize` of a global optimiser with plain numbers."""
+    if name == "constraints":
+        return [*map(plain_constraint, listed_constraints(value))]
+    return plain_bounds(value) if name == "bounds" else Observed(value, call.args) if callable(value) else value
 
 
 @rule_of(scipy.optimize.minimize_scalar, "fun")
 def _minimize_scalar(call: Call) -> Value:
     bounds = call.get("bounds")
     return _result(call, call.run(), call.function("fun"), bounds_as_rows(None if bounds is None else [bounds], 1))
-
-
-def _global(original: Function, bounded: bool) -> Value:
-    """Return the rule of a global optimiser, whose derivative is that of the minimum that it found."""
-
-    def rule(call: Call) -> Value:
-        bounds = call.get("bounds")
-        result = call.run(**({"bounds": plain_bounds(bounds)} if bounded else {}))
-        rows = bounds_as_rows(bounds, np.size(result.x)) if bounded else []
-        return _result(call, result, call.function("func"), rows)
-
-    return rule_of(original, "func")(rule)
 
 
 def _legacy(original: Function, *functions: str) -> Value:
@@ -316,11 +284,11 @@ def _legacy(original: Function, *functions: str) -> Value:
         )  # fmt: skip
         x = x[0] if found.ndim == 0 else x
         if not tupled:
-            return x
+            return with_value(x, found)
         fields = _constants(call, result[1:])
         if not isinstance(fields[0], int):  # the value; fmin_tnc returns the number of evaluations instead
             fields[0] = with_value(_number(f(x)), fields[0])
-        return x, *fields
+        return with_value(x, found), *fields
 
     return rule_of(original, *functions)(rule)
 
@@ -338,11 +306,12 @@ def _brute(call: Call) -> Value:
     else:
         require(not traced_inside(call.get("ranges")), "optimize.brute", "constant ranges, if finish is None")
     if not fields:
-        return x
+        return with_value(x, found)
     _, grid, values = fields
     points = np.reshape(np.asarray(grid), (-1, values.size)).T
     each = np.reshape(np.stack([_number(f(point)) for point in points]), values.shape)
-    return x, with_value(_number(f(np.atleast_1d(x))), fields[0]), grid, with_value(each, values)
+    value = with_value(_number(f(np.atleast_1d(x))), fields[0])
+    return with_value(x, found), value, grid, with_value(each, values)
 
 
 def _valued(call: Call, name: str) -> Function:
@@ -357,19 +326,7 @@ def _constants(call: Call, parts: Value) -> list[Value]:
     return [differentiated(part, call.name) if isinstance(part, dict) else part for part in parts]
 
 
-def _linear_sum_assignment(cost_matrix: Value, maximize: bool = False) -> Value:
-    """The rule of `linear_sum_assignment`: rows and columns change in steps, and each member of a batch has its own."""
-
-    def assigned(cost: Value) -> Value:
-        return np.stack(scipy.optimize.linear_sum_assignment(cost, maximize))
-
-    return tuple(evaluated(assigned, as_number_or_array(cost_matrix)))
-
-
-_linear_sum_assignment.constant = True  # type: ignore[attr-defined]
-
 RULES: list[tuple[Value, str, Value]] = [
-    (scipy.optimize, "linear_sum_assignment", _linear_sum_assignment),
     (scipy.optimize, "minimize", _minimizer(scipy.optimize.minimize, "fun", "jac", "hess", "hessp")),
     *(
         (module, name, _minimizer(getattr(module, name), *functions))
@@ -379,10 +336,9 @@ RULES: list[tuple[Value, str, Value]] = [
     ),
     (scipy.optimize, "minimize_scalar", _minimize_scalar),
     (scipy.optimize, "brute", _brute),
-    (scipy.optimize, "basinhopping", _global(scipy.optimize.basinhopping, bounded=False)),
     *(
-        (scipy.optimize, name, _global(getattr(scipy.optimize, name), bounded=True))
-        for name in ("differential_evolution", "dual_annealing", "shgo", "direct")
+        (scipy.optimize, name, _minimizer(getattr(scipy.optimize, name), "func"))
+        for name in ("basinhopping", "differential_evolution", "dual_annealing", "shgo", "direct")
     ),
     *(
         (scipy.optimize, name, _legacy(getattr(scipy.optimize, name), *functions))

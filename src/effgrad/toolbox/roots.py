@@ -90,7 +90,7 @@ def _fsolve(call: Call, f: Function, result: Value) -> Value:
     if not call.get("full_output"):
         return _of_many(call, f, result)
     x, info, *rest = result
-    return (_of_many(call, f, x), differentiated(info, call.name), *rest)
+    return (_of_many(call, f, x), differentiated(info, call.name, fvec=info["fvec"]), *rest)  # as `fun` above
 
 
 def _quasi_newton(original: Function) -> Calling:
