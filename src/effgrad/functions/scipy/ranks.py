@@ -169,6 +169,7 @@ def _generic_filter(
     cval: Option = 0.0, origin: Option = 0, extra_arguments: tuple[Value, ...] = (),
     extra_keywords: Params | None = None, *, axes: Axis = None,
 ) -> Value:  # fmt: skip
+    input = np.asarray(input)
     gathered = _windows(input, size, footprint, mode, cval, origin, axes=axes)
     *shape, count = shape_of(gathered)
     rows = np.reshape(gathered, (math.prod(shape), count))
