@@ -113,9 +113,9 @@ _plain_init = RectBivariateSpline.__init__
 
 
 def _bisplev(x: Value, y: Value, tck: Value, dx: int = 0, dy: int = 0) -> Value:
-    *knots_and_values, kx, ky = tck
+    tx, ty, c = map(np.asarray, tck[:3])
     x, y = np.atleast_1d(x), np.atleast_1d(y)
-    table = _values(*map(np.asarray, knots_and_values), x, y, (kx, ky), (dx, dy), True)
+    table = _values(tx, ty, c, x, y, tuple(tck[3:]), (dx, dy), True)
     if shape_of(x)[0] > 1:
         return table
     return table[0] if shape_of(y)[0] > 1 else table[0, 0]
