@@ -46,6 +46,14 @@ def is_concrete(kind: ast.AST) -> bool:
     return name in CONCRETE
 
 
+def may_be_truths(node: ast.Compare, of_library: bool) -> bool:
+    """Whether the operands of `is` may be truth values; those of a library are its sentinels, if none is written."""
+    parts = (node.left, *node.comparators)
+    if any(isinstance(part, ast.Constant) and type(part.value) is not bool for part in parts):
+        return False
+    return not of_library or any(isinstance(part, ast.Constant | ast.Compare) for part in parts)
+
+
 def numbers_in(function: Any) -> frozenset[str]:
     """The names that a function binds only to numbers, as the greatest consistent set."""
     if isinstance(function, ast.Lambda):

@@ -59,13 +59,14 @@ from effgrad.program.rules_by_callable import WithItems
 from effgrad.program.structured import by_fields, field_of, is_record, parts_of
 from effgrad.program.subclasses import as_array, has_subclass, is_held, is_subclass, perform
 from effgrad.program.texts import formatted, joined, mod, text
+from effgrad.program.truths import FalsePattern, TruePattern, same, truth
 from effgrad.vocabulary import Activation, Object
 
 __all__ = [
-    "DIRECT", "OPERANDS", "add", "and_", "awaited", "call", "call_inside", "class_of", "context", "context_async", "eq",
-    "floordiv", "formatted", "ge", "globals", "gt", "identity", "invert", "iterate_async", "joined", "known", "le",
-    "locals", "loops", "lshift", "lt", "matmul", "mod", "mul", "ne", "neg", "or_", "pos", "pow", "read", "rshift",
-    "slice", "sub", "text", "truediv", "xor",
+    "DIRECT", "FalsePattern", "OPERANDS", "TruePattern", "add", "and_", "awaited", "call", "call_inside",
+    "class_of", "context", "context_async", "eq", "floordiv", "formatted", "ge", "globals", "gt", "identity",
+    "invert", "iterate_async", "joined", "known", "le", "locals", "loops", "lshift", "lt", "matmul", "mod", "mul",
+    "ne", "neg", "or_", "pos", "pow", "read", "rshift", "same", "slice", "sub", "text", "truediv", "xor",
 ]  # fmt: skip
 slice, locals, globals, class_of, identity = builtins.slice, builtins.locals, builtins.globals, type, id
 known = KNOWN.targets.get
@@ -327,17 +328,7 @@ def attribute_by_path(owner: Activation, path: str) -> Object:
     return functools.reduce(attribute, path.split("."), owner)
 
 
-# Truth and membership
-
-
-def truth(value: Object) -> Object:
-    """Return a value whose truth Python can test in place of `value`."""
-    if type(value) in DIRECT:
-        return value
-    if is_builtin(value):
-        return read(value)
-    found = method_of(type(value), "__bool__")
-    return read(value) if found is None else found(value)
+# Membership
 
 
 def contains(value: Object, holder: Object) -> bool:

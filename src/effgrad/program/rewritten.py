@@ -23,6 +23,7 @@ from types import CodeType, ModuleType
 
 from effgrad import forks
 from effgrad.program import loops as loops
+from effgrad.program import matching as matching
 from effgrad.program import stores as stores
 from effgrad.program.syntax import OPERATIONS, Reader, first_line
 from effgrad.program.text_programs import NUMBERS, place_numbers

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from effgrad.program.direct import class_tests, conjunction, is_key, names_of, on_one_line
-from effgrad.program.numerals import is_concrete, lists_in, numbers_in, yields_number
+from effgrad.program.numerals import is_concrete, lists_in, may_be_truths, numbers_in, yields_number
 from effgrad.vocabulary import Object
 
 # The string constant that stands for the module of operations until the code is linked. No program contains it.
@@ -225,8 +225,14 @@ def unary(reader: Reader, node: ast.UnaryOp) -> ast.AST:
 @rewrites(ast.Compare)
 def compare(reader: Reader, node: ast.Compare) -> ast.AST:
     if reader.yields_number(node) or all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
-        return reader.generic_visit(node)
+        reader.generic_visit(node)
+        return identical(reader, node) if len(node.ops) == 1 and may_be_truths(node, reader.of_library) else node
     return reader.directly(node, lambda: compared(reader, node))
+
+
+def identical(reader: Reader, node: ast.Compare) -> ast.expr:
+    answer = reader.operation("same", node, node.left, node.comparators[0])
+    return answer if isinstance(node.ops[0], ast.Is) else placed(ast.UnaryOp(ast.Not(), answer), node)
 
 
 def compared(reader: Reader, node: ast.Compare) -> ast.expr:
@@ -349,15 +355,6 @@ def formatted(reader: Reader, node: ast.FormattedValue) -> ast.expr:
 
 
 # Statements
-
-
-@rewrites(ast.Match)
-def matched(reader: Reader, node: ast.Match) -> ast.Match:
-    node.subject = reader.operation("read", node.subject, reader.visit(node.subject))
-    for case in node.cases:
-        case.guard = case.guard and tested(reader, case.guard)
-        case.body = statements(reader, case.body)
-    return node
 
 
 @rewrites(ast.AnnAssign)
