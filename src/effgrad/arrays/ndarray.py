@@ -221,7 +221,7 @@ class ArrayMethods(Protocols):
     real = property(lambda self: np.real(self), lambda self, value: np.real(self).__setitem__(..., value))
     imag = property(lambda self: np.imag(self), lambda self, value: np.imag(self).__setitem__(..., value))
     mT = property(lambda self: np.swapaxes(self, -1, -2))
-    flat = property(lambda self: Flat(self))
+    flat = property(lambda self: Flat(self), lambda self, value: Flat(self).__setitem__(..., value))
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
     itemsize = property(lambda self: self.dtype.itemsize)
     strides = property(lambda self: plain(self).strides)

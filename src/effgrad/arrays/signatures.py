@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -98,9 +99,21 @@ def place_of_out(function: Function) -> int | None:
 
 
 @functools.cache
+def count_of_required(function: Function) -> int:
+    """Return the number of positional parameters without a default, or of all if the function does not say it."""
+    if isinstance(function, np.ufunc):
+        return function.nin
+    return sum(p.default is p.empty for p in _positional(function)) or sys.maxsize
+
+
 def _parameters(function: Function) -> list[str]:
+    return [p.name for p in _positional(function)]
+
+
+@functools.cache
+def _positional(function: Function) -> list[inspect.Parameter]:
     try:
         signature = inspect.signature(function)
     except ValueError:  # compiled functions of NumPy before 2.4
         return []
-    return [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -13,8 +13,10 @@ from effgrad.arrays.ndarray import left_computes
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
+from effgrad.program.duck_arrays import defines_ufuncs
 from effgrad.program.listed import gathered
 from effgrad.program.managers import method_of
+from effgrad.program.resolve import call
 from effgrad.program.subclasses import perform_any, read_arrays
 from effgrad.vocabulary import Function, Object
 
@@ -25,6 +27,14 @@ SYMBOLS = {
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
     operator.mod: "%", operator.pow: "** or pow()", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
     operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>",
+}  # fmt: skip
+
+# The ufuncs that NumPy's arrays apply, where they are not named as the operator is.
+UFUNCS = {
+    "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
+    "pow": "power", "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
+    "rshift": "right_shift", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+    "ne": "not_equal",
 }  # fmt: skip
 
 
@@ -80,6 +90,8 @@ def operand_for(array: object, operand: object) -> Object:
 def by_methods(operate: Callable[..., object], a: object, b: object, method: str, reflected: str) -> Object:
     """Apply an operator to objects by their methods written in Python, each called once in the order of Python."""
     called = False
+    if isinstance(a, np.ndarray) and defines_ufuncs(b):
+        return call(getattr(np, UFUNCS.get(operate.__name__, operate.__name__)))(a, b)
     steps = tries(operate, a, b, method, reflected)
     in_python = any(not is_builtin(one) and method_of(type(one), name) for one, _, name in steps)
     for one, other, name in steps if in_python else ():

@@ -165,7 +165,7 @@ def _by_value(name: str, shown: Object, memory: Object, array: Object, args: Obj
         result = getattr(np.ndarray, name)(array, *args, **kwargs)
         return by_fields(lambda field: getattr(field, name)(*args, **kwargs), array, result)
     if memory is None:
-        rule = getattr(operator if name.startswith("__") else np, name)
+        rule = getattr(operator, name) if name.startswith("__") else vars(SOURCES.operations)["call"](getattr(np, name))
     else:
         rule = functools.partial(_method, name)
     if is_subclass(array) or has_subclass(args):

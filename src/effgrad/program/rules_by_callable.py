@@ -15,9 +15,19 @@ from effgrad.arrays.digits import Text, refuse_texts
 from effgrad.arrays.labelled import has_method, of_traced, to_array
 from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.reach import when_traced
-from effgrad.arrays.signatures import place_of_out
+from effgrad.arrays.signatures import count_of_required, place_of_out
 from effgrad.arrays.traced import Mutable, buffer
-from effgrad.arrays.value import FUNCTIONS, LISTS, REASONS, Smooth, Tracer, composed, plain_tree, traced_inside
+from effgrad.arrays.value import (
+    FUNCTIONS,
+    LISTS,
+    REASONS,
+    Smooth,
+    Tracer,
+    any_traced,
+    composed,
+    plain_tree,
+    traced_inside,
+)
 from effgrad.arrays.written import memories, read
 from effgrad.effects import handled
 from effgrad.functions import python
@@ -26,6 +36,7 @@ from effgrad.functions.scipy.tables import Calling, Items, Method, Running
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
+from effgrad.program.duck_arrays import by_protocol, to_traced
 from effgrad.program.listed import (
     array_of_objects,
     gatherer,
@@ -156,7 +167,7 @@ class Rules:
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)
         careful = viewing if f in MAY_VIEW else trimmed if f is np.trim_zeros else with_out
-        return in_most_calls(rule, careful(f, with_given_lists), place_of_out(f))
+        return in_most_calls(rule, careful(f, with_given_lists), place_of_out(f), count_of_required(f))
 
 
 # Functions made from rules
@@ -222,10 +233,13 @@ def of_one_number(f: Object, rule: Object, careful: Object) -> Object:
 # Functions of NumPy
 
 
-def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], inputs: int | None) -> object:
+def in_most_calls(
+    rule: Callable[..., object], careful: Callable[..., object], inputs: int | None, required: int
+) -> object:
     """Return a function that calls `rule` if all arguments are numbers, traced values or plain arrays, else `careful`.
 
-    Plain arrays count only while none holds traced values, and at most `inputs` arguments.
+    Plain arrays count only while none holds traced values, and at most `inputs` arguments. A traced option behind
+    `required` arguments does not count.
     """
 
     def of_one(*args: object, **kwargs: object) -> object:
@@ -236,6 +250,8 @@ def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], i
     def given(*args: object, **kwargs: object) -> object:
         if kwargs or not Tracer.direct.issuperset(map(type, args)) or inputs is not None and len(args) > inputs:
             return careful(*args, **kwargs)
+        if len(args) > required and any_traced(args[required:]):
+            return careful(*args)
         return rule(*args)
 
     return of_one if inputs == 1 else given
@@ -243,6 +259,7 @@ def in_most_calls(rule: Callable[..., object], careful: Callable[..., object], i
 
 def with_lists(f: Object, target: Object) -> Object:
     gather, returns_itself = gatherer(f), f in ITSELF
+    called = seeing_options(f) if target is f else target
     columns = ungathered if isinstance(f, np.ufunc) else to_array
 
     def given(*args: Object, **kwargs: Object) -> Object:
@@ -252,6 +269,7 @@ def with_lists(f: Object, target: Object) -> Object:
             return by_class
         if memories:
             args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
+        args = tuple(map(to_traced, args))
         if args and not has_method(args[0], f):
             args = tuple(map(columns, args))
         for arg in args:
@@ -260,10 +278,30 @@ def with_lists(f: Object, target: Object) -> Object:
                 break
         if kwargs:
             kwargs = {name: arg if name == "out" else gather(columns(arg)) for name, arg in kwargs.items()}
-        result = target(*args, **kwargs)
+        result = called(*args, **kwargs)
         return itself if itself is not None and result is args[0] else result
 
     return given
+
+
+def seeing_options(f: Object) -> Object:
+    """Return a function of NumPy that is called by the protocol of a traced option, such as `initial`.
+
+    NumPy asks the arguments alone.
+    """
+    required = count_of_required(f)
+    ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
+
+    def called(*args: Object, **kwargs: Object) -> Object:
+        options = *args[required:], *(kwargs[name] for name in kwargs if name != "out")
+        if not any_traced(options) or traced_inside(args[:required]):
+            return f(*args, **kwargs)
+        option: Object = next(option for option in options if isinstance(option, Tracer))
+        if isinstance(ufunc, np.ufunc):
+            return option.__array_ufunc__(ufunc, "__call__" if f is ufunc else f.__name__, *args, **kwargs)
+        return option.__array_function__(f, (), args, kwargs)
+
+    return called
 
 
 # Functions of NumPy's namespace in Python that call no methods of masked arrays; the others do, and leave elements out.
@@ -280,7 +318,7 @@ def _by_class(f: Object, target: Object, args: Object, kwargs: Object) -> Object
         return perform(f, target, args, kwargs)
     if args and of_traced(args[0]) and has_method(args[0], f):
         return vars(SOURCES.operations)["call"](getattr(args[0], f.__name__))(*args[1:], **kwargs)
-    return NotImplemented
+    return by_protocol(f, args, kwargs)
 
 
 # What may be a text, or lists of texts.

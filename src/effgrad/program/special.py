@@ -25,6 +25,7 @@ from effgrad.program.classes import is_builtin
 from effgrad.program.managers import method_of
 from effgrad.program.resolve import KNOWN, call
 from effgrad.program.texts import TEXTS, as_text, format_into, formatted, join, refusing_texts, represented
+from effgrad.program.truths import truth
 from effgrad.vocabulary import Function, Value
 
 METHODS: dict[Value, str] = {
@@ -100,10 +101,10 @@ class Ordered:
         self.item = item
 
     def __lt__(self, other: "Ordered") -> bool:
-        return bool(operations.truth(operations.lt(self.item, other.item)))
+        return bool(truth(operations.lt(self.item, other.item)))
 
     def __gt__(self, other: "Ordered") -> bool:
-        return bool(operations.truth(operations.gt(self.item, other.item)))
+        return bool(truth(operations.gt(self.item, other.item)))
 
 
 def comparing(f: Value) -> Function:
@@ -264,12 +265,12 @@ def enter() -> None:
     targets |= {f: iterating(f) for f in ITERATING} | {f: comparing(f) for f in COMPARING} | ATTRIBUTES
     targets |= {getattr(operator, name): getattr(operations, name) for name in OPERATORS}
     targets |= {sum: total, operator.setitem: lambda holder, key, value, /: operations.setitem(value, holder, key)}
-    targets |= {operator.truth: lambda value, /: bool(operations.truth(value))}
-    targets |= {operator.not_: lambda value, /: not operations.truth(value)}
+    targets |= {operator.truth: lambda value, /: bool(truth(value))}
+    targets |= {operator.not_: lambda value, /: not truth(value)}
     targets |= {repr: represented, str: text_of, format: format_of, print: print_texts}
     targets |= {str.join: join, str.format: format_into}
-    targets |= {any: lambda items, /: any(map(operations.truth, operations.iterate(items)))}
-    targets |= {all: lambda items, /: all(map(operations.truth, operations.iterate(items)))}
+    targets |= {any: lambda items, /: any(map(truth, operations.iterate(items)))}
+    targets |= {all: lambda items, /: all(map(truth, operations.iterate(items)))}
     targets |= {object.__getattribute__: get_by_object, object.__setattr__: put_by_object}
     targets |= {f: reading(f) for f in (np.float64, decimal.Decimal, fractions.Fraction)}
     targets |= {getattr(of, name): logged(getattr(of, name)) for of in (logging, logging.Logger) for name in LOGGING}

@@ -180,7 +180,8 @@ def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:
     if not isinstance(ord, int | float | np.integer | np.floating):
         raise NoRule(f"numpy.linalg.norm of the order {ord!r} has no derivative rule: give it a number")
     total = np.sum(size**ord, axis=axis, keepdims=keepdims)
-    return root_of(mark_underflow(total, x, axis=axis, keepdims=keepdims), float(1.0 / ord))
+    total = mark_underflow(total, x, axis=axis, keepdims=keepdims)
+    return total ** (1.0 / ord) if isinstance(ord, Tracer) else root_of(total, float(1.0 / ord))
 
 
 def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:

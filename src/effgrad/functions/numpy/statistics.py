@@ -270,16 +270,28 @@ def _nan_quantile(function: Function) -> Function:
     return rule
 
 
-def _nan_to_num(x: Value, copy: bool = True, nan: float = 0.0, posinf: Value = None, neginf: Value = None) -> Value:
-    value = plain(x)
+def _nan_to_num(x: Value, copy: bool = True, nan: Value = 0.0, posinf: Value = None, neginf: Value = None) -> Value:
+    value, numbers = plain(x), {"nan": nan, "posinf": posinf, "neginf": neginf}
     if isinstance(copy, str):
         np.nan_to_num(0.0, copy)  # raises NumPy's error
     with np.errstate(all="ignore"):
-        replaced = np.nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
-    result = np.where(np.isfinite(value), x, replaced)
+        constants = {name: number for name, number in numbers.items() if not any_traced((number,))}
+        result = np.where(np.isfinite(value), x, np.nan_to_num(value, **constants))
+    if len(constants) < len(numbers):
+        result = _replaced(x, result, numbers)
     if not copy and np.ndim(value):
         x[...] = result
         return x
+    return result
+
+
+def _replaced(x: Value, result: Value, numbers: dict[str, Value]) -> Value:
+    """Return `result` with traced numbers in the places of NaN and of both infinities."""
+    if dtype_of(x).kind == "c":
+        return _replaced(np.real(x), np.real(result), numbers) + 1j * _replaced(np.imag(x), np.imag(result), numbers)
+    places = np.isnan(x), np.equal(x, np.inf), np.equal(x, -np.inf)
+    for place, number in zip(places, numbers.values(), strict=True):
+        result = np.where(place, number, result) if any_traced((number,)) else result
     return result
 
 

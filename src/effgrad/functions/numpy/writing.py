@@ -32,6 +32,7 @@ def _place(arr: Value, mask: Value, vals: object) -> None:
 
 def _putmask(a: Value, mask: Value, values: Value) -> None:
     _check_mask(np.putmask, a, mask, values)
+    values = np.asarray(values)
     if size_of(values) == 1 and shape_of(mask) == shape_of(a) != ():
         _written(a, "numpy.putmask")[mask] = np.ravel(values)[0]
         return

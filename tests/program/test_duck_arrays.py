@@ -1,0 +1,119 @@
+"""Objects of the program's classes that NumPy calls by its protocols, with traced numbers inside."""
+
+import numpy as np
+import pytest
+from differences import directional
+
+import effgrad
+
+POINT = np.array([0.3, 0.9, -0.4, 1.2])
+
+
+class Wrapped(np.lib.mixins.NDArrayOperatorsMixin):
+    def __init__(self, inside):
+        self.inside = np.asarray(inside)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        result = getattr(ufunc, method)(*map(self.opened, inputs), **kwargs)
+        return tuple(map(Wrapped, result)) if type(result) is tuple else Wrapped(result)
+
+    def __array_function__(self, function, types, args, kwargs):
+        assert Wrapped in types
+        return Wrapped(function(*map(self.opened, args), **kwargs))
+
+    def __array__(self, dtype=None, copy=None):
+        return self.inside
+
+    @staticmethod
+    def opened(value):
+        if isinstance(value, list):
+            return [Wrapped.opened(item) for item in value]
+        return value.inside if isinstance(value, Wrapped) else value
+
+
+class Doubled:
+    """An object that only becomes an array."""
+
+    def __init__(self, inside):
+        self.inside = inside
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.inside) * 2
+
+
+class Quantity:
+    """A number with a power of a unit, which knows some ufuncs and has no reflected operators."""
+
+    def __init__(self, number, power):
+        self.number, self.power = number, power
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        powers = [getattr(value, "power", 0) for value in inputs]
+        numbers = [getattr(value, "number", value) for value in inputs]
+        if ufunc is np.multiply:
+            return Quantity(ufunc(*numbers), sum(powers))
+        if ufunc is np.add and len(set(powers)) == 1:
+            return Quantity(ufunc(*numbers), powers[0])
+        if ufunc is np.power and powers[0] == 0:
+            return ufunc(*numbers)
+        return NotImplemented
+
+
+class Length(Quantity):
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        result = super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+        return Length(result.number * 10, result.power) if isinstance(result, Quantity) else result
+
+
+PROGRAMS = {
+    "operators": lambda x: (np.exp(Wrapped(x) * 2 + Wrapped(x)) - x).inside,
+    "an array on the left": lambda x: (POINT * Wrapped(x)).inside + (x - Wrapped(x * x)).inside,
+    "a power": lambda x: (abs(x) ** Wrapped(np.array([2.0, 3.0, 2.0, 1.0]))).inside,
+    "comparisons": lambda x: (Wrapped(x) > 0.5).inside * x,
+    "a function": lambda x: np.sum(Wrapped(x) ** 2).inside,
+    "a function of a list": lambda x: np.concatenate([Wrapped(x), Wrapped(x * x)]).inside ** 2,
+    "a method of a ufunc": lambda x: np.multiply.reduce(Wrapped(x)).inside,
+    "several results": lambda x: np.modf(Wrapped(3 * x))[0].inside,
+    "becomes an array": lambda x: np.asarray(Wrapped(x)) ** 2,
+    "only becomes an array": lambda x: np.sin(Doubled(x)) + np.dot(Doubled(x), x) + np.linalg.norm(Doubled(x)),
+    "no reflected operators": lambda x: (x * Quantity(x, 1)).number + abs(POINT) ** Quantity(x, 1),
+    "a subclass first": lambda x: np.add(Quantity(x, 1), Length(x * x, 1)).number,
+}
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, effgrad.compile], ids=["eager", "compiled"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_protocols_of_the_programs_classes_are_followed(name, transform):
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, size=np.shape(PROGRAMS[name](POINT)))
+    u = np.random.default_rng(1).normal(size=4)
+
+    def f(x):
+        return np.sum(weights * PROGRAMS[name](x))
+
+    value, slope = transform(effgrad.value_and_grad(f))(POINT)
+    wanted, error = directional(lambda t: f(POINT + t * u), 0.0, 1.0, step=1e-2)
+    assert value == pytest.approx(f(POINT), rel=1e-14)
+    assert slope @ u == pytest.approx(float(wanted), rel=1e-7, abs=10 * error)
+
+
+@pytest.mark.parametrize("f", [np.cos, lambda q: q + np.ones(4), lambda q: np.ones(4) - q])
+def test_what_a_class_does_not_know_is_pythons_error(f):
+    for g in (lambda x: f(Quantity(x, 1)), effgrad.grad(lambda x: f(Quantity(x, 1)).number.sum())):
+        with pytest.raises(TypeError, match="NotImplemented|unsupported operand"):
+            g(POINT)
+
+
+def test_flat_is_written_as_a_whole():
+    def f(x):
+        a = np.outer(x, x).T
+        a.flat = [x[0], 2.0, x[1] ** 2]
+        part = (x * 1.0)[::2]
+        part.flat = x
+        return np.sum(a * np.arange(16.0).reshape(4, 4)) + part @ [1.0, 3.0]
+
+    u = np.random.default_rng(1).normal(size=4)
+    wanted, error = directional(lambda t: f(POINT + t * u), 0.0, 1.0, step=1e-2)
+    for transform in (lambda g: g, effgrad.compile):
+        value, slope = transform(effgrad.value_and_grad(f))(POINT)
+        assert value == pytest.approx(f(POINT), rel=1e-14)
+        assert slope @ u == pytest.approx(float(wanted), rel=1e-7, abs=10 * error)
