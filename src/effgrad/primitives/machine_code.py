@@ -109,14 +109,16 @@ def comparison(relation: str) -> Code:
 
 @functools.cache
 def logical(instruction: str, types: Types = Types.LOGICAL) -> Code:
-    """Return the code of an instruction for two truth values."""
-    return Code(types, 2, lambda body, kind, a, b: body.do(f"{instruction} i1 {a}, {b}"))
+    """Return the code of an instruction for two truth values; of bits it is that for integers too."""
+    of_integers = (lambda body, kind, a, b: body.do(f"{instruction} {kind} {a}, {b}")) if types is Types.BITS else None
+    return Code(types, 2, lambda body, kind, a, b: body.do(f"{instruction} i1 {a}, {b}"), of_integers)
 
 
 @functools.cache
 def inversion(types: Types = Types.LOGICAL) -> Code:
-    """Return the code of the negation of a truth value."""
-    return Code(types, 1, lambda body, kind, x: body.do(f"xor i1 {x}, true"))
+    """Return the code of the negation of a truth value; of bits it is that for integers too."""
+    of_integers = (lambda body, kind, x: body.do(f"xor {kind} {x}, -1")) if types is Types.BITS else None
+    return Code(types, 1, lambda body, kind, x: body.do(f"xor i1 {x}, true"), of_integers)
 
 
 @functools.cache

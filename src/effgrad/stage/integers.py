@@ -52,7 +52,9 @@ def _method(name: str, reflected: bool) -> Value:
     usual: Function = getattr(Staged, special)
     bits_of: Callable[[int, int], int] = _BITS.get(function, lambda a, b: 64)
 
-    def operate(self: Staged, other: Value) -> Value:
+    def operate(self: Staged, other: Value, *modulus: Value) -> Value:
+        if modulus:
+            return pow(guarded_value(self), guarded_value(other), *map(guarded_value, modulus))
         if type(self.primal) is not int or not is_integer(other):
             return NotImplemented if type(self.primal) is int and type(other) in _SEQUENCES else usual(self, other)
         a, b = (other, self) if reflected else (self, other)

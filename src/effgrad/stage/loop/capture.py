@@ -50,6 +50,7 @@ from effgrad.stage.loop.operands import (
     whole_view,
 )
 from effgrad.stage.loop.source import Source, source_of
+from effgrad.stage.loop.values import WRITTEN
 
 RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_in(vars(functions))
 
@@ -83,8 +84,8 @@ class Capture(Augmented):
         if not isinstance(value, Tracer) and type(value) not in (np.ndarray, np.memmap):  # it may define the operators
             raise NotCaptured(f"an array of the class {type(value).__name__}")
         if id(value) not in self.lifted:
-            as_numbers = isinstance(value, Tracer) or value.dtype.kind in "fc"
-            found = self.input(value) if as_numbers else self.table_view(value) if value.dtype.kind in "iub" else value
+            changes = isinstance(value, Tracer) or value.dtype.kind in "fc" or (id(value), WRITTEN) in self.facts
+            found = self.input(value) if changes else self.table_view(value) if value.dtype.kind in "iub" else value
             self.lifted[id(value)] = value, found
         return self.lifted[id(value)][1]
 

@@ -125,7 +125,7 @@ class Loops:
             raise refused
         changed = writes_in(capture.block)
         values = {b: value for value, b in capture.inputs}
-        check_memory(values, changed)
+        check_memory(values, changed, [array for array, _ in capture.constants.values()])
         found = {name: self.stored(capture, value, values) for name, value in results.items()}
         bound = [b for value in found.values() for b in _buffers(value) if b not in values]
         outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound]))
@@ -193,10 +193,12 @@ def write_planes(values: Mapping[Buffer, Value], changed: set[Buffer], parts: di
             parts[b] = Plane(array, k)
 
 
-def check_memory(values: Mapping[Buffer, Value], changed: set[Buffer]) -> None:
-    """Raise if an array that a loop writes to shares memory with another array that it uses."""
+def check_memory(values: Mapping[Buffer, Value], changed: set[Buffer], tables: Sequence[np.ndarray]) -> None:
+    """Raise if an array that a loop writes to shares memory with another array that it uses, or with a constant."""
     arrays = [(b, v.value if isinstance(v, Plane) else v, isinstance(v, Plane)) for b, v in values.items() if b.shape]
     for number, (b, value, plane) in enumerate(arrays):
+        if b in changed and any(_share(value, table) for table in tables):
+            raise NotCaptured("an array of constants in it shares memory with one that is written to")
         for other, another, another_plane in arrays[:number]:
             if plane and another_plane and value is another:
                 continue
@@ -231,6 +233,7 @@ def captured_loop(
         capture.caught = any(isinstance(x, ast.Try) and statement in ast.walk(x) for x in ast.walk(function))
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
         capture.frames.append(frame)
+        capture.named = set(map(id, (*names.values(), *outside.values())))
         try:
             capture.loop(statement, frame)
         except FactFound as again:

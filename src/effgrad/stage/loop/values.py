@@ -39,6 +39,8 @@ LONGEST = 60
 # and the fact that this holds for all values.
 RECOMPUTED, MOST_CHOICES = "recomputed", 8
 ALL_RECOMPUTED = None, "all recomputed"
+# The fact about an array of integers or truth values, by its identity, that the loop writes to it: it is an input.
+WRITTEN = "written"
 
 
 class Statements:
@@ -49,6 +51,8 @@ class Statements:
         self.ranges = Ranges()
         self.lazies: LivingSet[Lazy] = LivingSet()
         self.constants: dict[Value, tuple[np.ndarray, Buffer]] = {}
+        # The identities of the values that the program's names have when the loop begins.
+        self.named: set[int] = set()
         # Buffers that are not written inside inner blocks: stored lazy values, and numbers that loops carry.
         self.private: set[Buffer] = set()
         # Those private buffers whose values several statements read, and where the program binds these values.
@@ -123,6 +127,8 @@ class Statements:
 
     def before_write(self, buffer: Buffer) -> None:
         """Store the lazy values that read a buffer about to be written, and forget integers computed from it."""
+        if buffer.data is not None:
+            self.take_as_input(buffer)
         if buffer.data is not None or buffer in self.frozen:
             raise NotCaptured(self.frozen.get(buffer, "an array from outside the function is written to"))
         self.twins.write(buffer)
@@ -130,6 +136,12 @@ class Statements:
             self.materialize(lazy)
         for key in [k for k in self.known if k[0] == "integer" and buffer in buffers_in([k[1]])]:
             del self.known[key]
+
+    def take_as_input(self, table: Buffer) -> None:
+        """Capture again with a constant array as an input, if it is an array of the program that a name refers to."""
+        for key, (array, buffer) in self.constants.items():
+            if buffer is table and key in self.named:
+                raise FactFound((key, WRITTEN), array)
 
     def materialize(self, lazy: Lazy) -> None:
         """Store a lazy value. All references to it then load the stored elements."""

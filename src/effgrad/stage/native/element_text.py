@@ -116,7 +116,7 @@ class Elements:
         kind = TYPES[e.dtype]
         code: Code | None = e.op.code
         if is_integer(kind) and code is not None and code.integers:
-            return code.integers(self.body, kind, *[names[a] for a in e.args])
+            return code.integers(self.body, kind, *[self.body.convert(names[a], TYPES[a.dtype], kind) for a in e.args])
         if not supported(e):
             raise NotCaptured(f"{e.op.name} of {e.args[0].dtype} has no machine code")
         return emit(self.body, e, lambda a, target: self.body.convert(names[a], TYPES[a.dtype], target))
