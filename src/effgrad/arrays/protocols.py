@@ -219,8 +219,10 @@ def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], 
     parts = _arrays(result)
     if not parts:  # most results leave here; the rest takes two microseconds
         return result
+    if function in VIEWING:
+        return result
     usual = "order" not in kwargs and all(map(contiguous, parts))
-    if function in VIEWING or (usual and all(contiguous(a) for a in args if isinstance(a, Tracer))):
+    if usual and all(contiguous(a) for a in args if isinstance(a, Tracer)):
         return result
     given = map_leaves(example, args)
     plainly = function(*given, **map_leaves(example, kwargs))

@@ -17,6 +17,11 @@ from effgrad.vocabulary import Function, Params, Value
 
 def known_options(function: Function, args: Sequence[Value], kwargs: Params) -> Params:
     """Return a call's options without `np._NoValue`, NumPy's mark of one left out; raise NumPy's error for them."""
+    for name, value in kwargs.items():
+        if not _is_usual(function, args, name, value):
+            break
+    else:
+        return kwargs
     kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
     if not all(_is_usual(function, args, *option) for option in kwargs.items()):
         ask_numpy(function, args, kwargs)
@@ -31,6 +36,8 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
         ndim = getattr(args[0], "ndim", 0) if args else 0
         known = value is None or type(value) is tuple or type(value) is int and -ndim <= value < ndim
         return known and name in _parameters(function)
+    if value is np._NoValue:
+        return False
     return isinstance(value, Tracer) or name in _parameters(function) and isinstance(value, _USUAL.get(name, object))
 
 
@@ -50,7 +57,8 @@ def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None
 
 # The classes of option values that NumPy accepts; for others it is called. Strings are not here: it may reject one.
 _USUAL: dict[str, Value] = {
-    "keepdims": bool, "where": (bool, type(None)), "initial": (int, float, complex, np.generic), "dtype": type,
+    "keepdims": bool, "where": (bool, type(None)), "initial": (int, float, complex, np.generic),
+    "dtype": (type, type(None)),
     "subok": bool, "order": type(None), "casting": type(None), "kind": type(None),
     "out": (np.ndarray, tuple, type(None)),
 }  # fmt: skip
@@ -106,6 +114,7 @@ def count_of_required(function: Function) -> int:
     return sum(p.default is p.empty for p in _positional(function)) or sys.maxsize
 
 
+@functools.cache
 def _parameters(function: Function) -> list[str]:
     return [p.name for p in _positional(function)]
 

@@ -17,7 +17,7 @@ from effgrad.program.rewritten import SOURCES
 from effgrad.program.structured import by_fields
 from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_arrays
 from effgrad.program.views import laid_as
-from effgrad.vocabulary import Function, Object
+from effgrad.vocabulary import Function, Object, Params
 
 # Methods of arrays that write to the array.
 WRITING = frozenset(("fill", "put", "itemset", "__setitem__", "sort", "partition", "setfield"))
@@ -32,28 +32,39 @@ WITH_OUT = frozenset((
 ))  # fmt: skip
 
 
-# The methods among them that take `out` only as a positional argument.
-BY_PLACE = frozenset(("conj", "conjugate"))
+# NumPy's functions of these names whose methods take `out` only as a positional argument.
+BY_PLACE = frozenset((np.conj, np.conjugate))
 
 
-def with_out(array: Object, name: str, method: Function) -> Object:
-    """Return a method of a traced or plain array that calls NumPy's function of its name if it is given `out`."""
-    if name not in WITH_OUT:
-        return method
-
-    function = getattr(np, name)
+def gives_out(function: Function, args: tuple[object, ...], kwargs: Params) -> bool:
+    """Return whether a call of the method of a function's name gives `out`."""
     place = place_of_out(function)
-
-    def given(*args: Object, **kwargs: Object) -> Object:
-        if "out" in kwargs and name not in BY_PLACE or place is not None and len(args) >= place:
-            return vars(SOURCES.operations)["call"](function)(array, *args, **kwargs)
-        return method(*args, **kwargs)
-
-    return given
+    return "out" in kwargs and function not in BY_PLACE or place is not None and len(args) >= place
 
 
-def array_method(array: Object, f: Function, *args: Object, **kwargs: Object) -> Object:
-    """Call a method of a plain array with the current values of the array and the arguments."""
+@functools.cache
+def of_traced(f: Function, convert: Function) -> Function:
+    """Return a method of traced values, called with converted arguments; with `out`, NumPy's function is called."""
+    function = getattr(np, f.__name__) if f.__name__ in WITH_OUT else None
+
+    def called(value: Object, *args: Object, **kwargs: Object) -> Object:
+        if function is not None and gives_out(function, args, kwargs):
+            return vars(SOURCES.operations)["call"](function)(value, *args, **kwargs)
+        return f(value, *map(convert, args), **{key: convert(option) for key, option in kwargs.items()})
+
+    return called
+
+
+def bound_method(f: Object, *args: Object, **kwargs: Object) -> Object:
+    """Call a method that is bound to a plain array, or with `out` NumPy's function of its name."""
+    if f.__name__ in WITH_OUT and gives_out(function := getattr(np, f.__name__), args, kwargs):
+        return vars(SOURCES.operations)["call"](function)(f.__self__, *args, **kwargs)
+    return array_method(f, *args, **kwargs)
+
+
+def array_method(f: Object, *args: Object, **kwargs: Object) -> Object:
+    """Call a method that is bound to a plain array with the current values of the array and the arguments."""
+    array = f.__self__
     operation = OPERATIONS.get((f.__name__, len(args)))
     if operation is not None:
         return operation(array, *args)
@@ -135,7 +146,7 @@ def of_array(f: Object, array: Object, *args: Object, **kwargs: Object) -> Objec
     """Perform `np.ndarray.method(array, ...)`, which calls NumPy's method even if the array's class overrides it."""
     if isinstance(array, Tracer):
         return getattr(array, f.__name__)(*args, **kwargs)
-    return array_method(array, f.__get__(array), *args, **kwargs)
+    return array_method(f.__get__(array), *args, **kwargs)
 
 
 def in_memory(new: Function) -> Object:

@@ -37,7 +37,7 @@ from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, LinkedUfunc, Namespace, content, like
 from effgrad.program.listed import of_objects, with_listed_values, with_objects
-from effgrad.program.methods import array_method, in_memory, of_array, of_number, with_out
+from effgrad.program.methods import bound_method, in_memory, of_array, of_number, of_traced
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import Rules, WithItems, creating
@@ -171,7 +171,7 @@ RULES = Rules(prepared, running)
 
 def method(f: MethodType) -> Object:
     if isinstance(f.__self__, Tracer):
-        return with_out(f.__self__, f.__name__, reading_callbacks(f))
+        return MethodType(of_traced(f.__func__, callback), f.__self__)
     rule = RULES.bound(f)
     if rule is not None:
         return rule
@@ -182,7 +182,7 @@ def method(f: MethodType) -> Object:
 def builtin(f: Any) -> Object:
     owner = f.__self__
     if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
-        return with_out(owner, f.__name__, functools.partial(array_method, owner, f))
+        return functools.partial(bound_method, f)
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
             return of_numpy(f)
@@ -360,7 +360,7 @@ def descriptor(f: Function) -> Object:
     if isinstance(owner, type) and f.__name__ == "__call__":  # `super().__call__` in a metaclass
         return functools.partial(construct, owner)
     if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
-        return with_out(owner, f.__name__, functools.partial(array_method, owner, f))
+        return functools.partial(bound_method, f)
     of = getattr(f, "__objclass__", None)
     return of_number(f) if of in PYTHON_NUMBERS else functools.partial(of_array, f) if of is np.ndarray else f
 

@@ -233,13 +233,18 @@ def of_one_number(f: Object, rule: Object, careful: Object) -> Object:
 # Functions of NumPy
 
 
+# Classes of options that cannot contain an array.
+FLAGS = frozenset((int, bool, type(None)))
+
+
 def in_most_calls(
     rule: Callable[..., object], careful: Callable[..., object], inputs: int | None, required: int
 ) -> object:
     """Return a function that calls `rule` if all arguments are numbers, traced values or plain arrays, else `careful`.
 
     Plain arrays count only while none holds traced values, and at most `inputs` arguments. A traced option behind
-    `required` arguments does not count.
+    `required` arguments does not count. Options by name have to be flags or integers, as `axis` and `keepdims` mostly
+    are.
     """
 
     def of_one(*args: object, **kwargs: object) -> object:
@@ -248,11 +253,13 @@ def in_most_calls(
         return careful(*args, **kwargs)
 
     def given(*args: object, **kwargs: object) -> object:
-        if kwargs or not Tracer.direct.issuperset(map(type, args)) or inputs is not None and len(args) > inputs:
+        if not Tracer.direct.issuperset(map(type, args)) or inputs is not None and len(args) > inputs:
             return careful(*args, **kwargs)
         if len(args) > required and any_traced(args[required:]):
-            return careful(*args)
-        return rule(*args)
+            return careful(*args, **kwargs)
+        if not kwargs:
+            return rule(*args)
+        return (rule if FLAGS.issuperset(map(type, kwargs.values())) else careful)(*args, **kwargs)
 
     return of_one if inputs == 1 else given
 

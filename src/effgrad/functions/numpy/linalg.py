@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from effgrad.arrays.layout import NUMERIC_KINDS, dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, evaluated, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, contiguous, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.factors import adjoint, hermitian_of_triangle
@@ -203,7 +203,7 @@ def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = Fals
 
 def _norm_of_all(x: Value, ord: Option) -> Value:
     """The norm of all elements in memory order. The real 2-norm's value is that of NumPy, which squares by `np.dot`."""
-    x = np.ravel(x, order="K")
+    x = np.ravel(x) if contiguous(x) else np.ravel(x, order="K")
     value = plain(x)
     if ord not in (None, 2) or isinstance(value, Tracer) or value.dtype.kind == "c":
         return _vector_norm(x, ord, 0, False)
