@@ -143,7 +143,7 @@ def _find(A: Value) -> tuple[Value, Value, Value]:
     found = A.rearranged(COO)
     found = found.copy() if found is A else found
     found.sum_duplicates()
-    values, rows, columns = found.stored_entries()
+    values, rows, columns = found.nonzero_entries()
     return rows, columns, values
 
 

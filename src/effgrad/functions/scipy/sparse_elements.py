@@ -132,7 +132,7 @@ def is_scalar(x: Value) -> bool:
 
 # Attributes and methods that concern the structure alone.
 STRUCTURE = frozenset(
-    """indices indptr row col coords offsets blocksize nonzero has_sorted_indices has_canonical_format sort_indices
+    """indices indptr row col coords offsets blocksize has_sorted_indices has_canonical_format sort_indices
     eliminate_zeros check_format maxprint rows keys get_shape getnnz getformat getmaxprint""".split()
 )
 # Attributes of a matrix's `places` that SciPy's functions set.

@@ -11,6 +11,7 @@ from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_elements import FORWARD, REFLECTED, UNARY, gathered, is_scalar, total
+from effgrad.functions.scipy.tables import guarded_value
 from effgrad.vocabulary import DTypeLike, Function, Shape, Value
 
 
@@ -43,6 +44,7 @@ class Operations:
     # `TracedSparse` defines these: `entries` are its entries, `together` the elements of two matrices at each place of
     # either, `filled` the matrix of some entries, and `lifted` another matrix as a traced one.
     entries: Value
+    stored_entries: Value
     together: Value
     filled: Value
     lifted: Value
@@ -221,6 +223,15 @@ class Operations:
 
     def argmin(self, axis: Value = None, out: Value = None, **options: bool) -> Value:
         return self._place(np.argmin, axis, out, options)
+
+    def nonzero_entries(self) -> tuple[Value, Value, Value]:
+        """The entries that are not zero, and their rows and columns; a staged program guards which they are."""
+        values, rows, columns = self.stored_entries()
+        kept = np.flatnonzero(guarded_value(values != 0))
+        return values[kept], rows[kept], columns[kept]
+
+    def nonzero(self) -> tuple[Value, ...]:
+        return self.nonzero_entries()[3 - self.ndim :]
 
     def count_nonzero(self, axis: Value = None) -> Value:
         return np.count_nonzero(self.entries()[0]) if axis is None else np.count_nonzero(self.toarray(), axis)
