@@ -135,10 +135,10 @@ derivatives.
 A derivative is a sum of products, taken in floating point like the program itself: each rule is exact to some last
 digits ([accuracy](accuracy.md)), and its sums and products round as sums and products do. Terms that cancel leave
 2^-53 of the largest: the gradient of `x / (x + 1)`, `1/(x + 1) - x/(x + 1)**2`, is 0 at 1e50, where the program's own
-value is 1 for every x near; write `1 - 1 / (x + 1)`. A factor below 1e-308 is 0, so that the term is missing: of the
-second derivative of `1 / (1 + x*x)` at 1e70, where d(1/q)/dq changes by 4e-350 with x. There write
-`(1/x)**2 / (1 + (1/x)**2)`, or take x in another unit. A factor above 1e308 is infinite: the second derivative of
-`log(q)` at q = 1e-171, where 1/q**2 is 1e342, as of `scipy.stats.exponpow.logsf` in its far tail.
+value is 1 for every x near; write `1 - 1 / (x + 1)`. The products on the way are as large as the program's values:
+`log(q)` has its second derivative at q = 1e-300, where 1/q**2 is no floating-point number. What a derivative adds up
+has to be one itself. Of the second derivative of `1 / (1 + x*x)` at 1e70 a term is missing, since d(1/q)/dq changes by
+4e-350 with x. There write `(1/x)**2 / (1 + (1/x)**2)`, or take x in another unit.
 
 What an algorithm chooses is a constant: the sort order, the pivots, the triangle or the piece that a point is in, and
 which data points are the knots of a spline that FITPACK smooths (`splrep(s=)`, `UnivariateSpline`, `make_splrep`,

@@ -17,6 +17,7 @@ from effgrad.arrays.protocols import OPERATORS
 from effgrad.arrays.traced import Traced, alias
 from effgrad.arrays.value import UFUNCS, getitem, operations
 from effgrad.primitives.elementwise import add, divide, multiply, negative, subtract
+from effgrad.primitives.partials import LEAST, MOST
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Option, Value
 
@@ -118,9 +119,13 @@ def __getitem__(x, index):
 """
 
 
-def _result(formula: str, shadow: str, given: str = "z") -> str:
+# A weight of two factors that leaves the range of floats, or nearly so, is applied factor by factor by the clause.
+_IN_RANGE = f"d = {{0}}\n{{1}}if r and not {LEAST} < abs(d) < {MOST}: return {{2}}\n{{1}}"
+
+
+def _result(formula: str, shadow: str, given: str = "z", check: str = "") -> str:
     """Return statements that make the value `z` from `formula`, set its shadow by `shadow`, and return `given`."""
-    return f"r = {formula}; z = new(Value); z.owner = owner; z.primal = r; {shadow}; return {given}"
+    return f"r = {formula}; {check}z = new(Value); z.owner = owner; z.primal = r; {shadow}; return {given}"
 
 
 class _Symbol:
@@ -171,9 +176,14 @@ def write_operators(value: type[Traced], unary: str, binary: str, arrays: str, n
             _result(formula, arrays.format(primals="(p, q)", shadows=shadows, params="NONE", largest="r"))
             for shadows in ("(x.shadow, y.shadow)", "(x.shadow, None)", "(None, x.shadow)")
         )
+        both_check, right_check, weight = "", "", right
+        if primitive.factored[1]:
+            both_check = _IN_RANGE.format(right, " " * 20, "generic(x, y)")
+            right_check, weight = _IN_RANGE.format(right, " " * 12, "generic_reflected(x, y)"), "d"
         text = _OPERATORS.format(
-            dunder=dunder, reflected=reflected, both=_result(formula, binary.format(left, right)),
-            left=_result(formula, unary.format(left)), right=_result(formula, unary.format(right)),
+            dunder=dunder, reflected=reflected, both=_result(formula, binary.format(left, weight), check=both_check),
+            left=_result(formula, unary.format(left)),
+            right=_result(formula, unary.format(weight), check=right_check),
             both_arrays=both_arrays, left_array=left_array, right_array=right_array, **_MINE,
         )  # fmt: skip
         clauses = {"generic": getattr(generic, dunder), "generic_reflected": getattr(generic, reflected)}

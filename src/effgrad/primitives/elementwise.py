@@ -14,49 +14,13 @@ from effgrad.arrays.laurent import Laurent
 from effgrad.arrays.layout import dtype_of, extremes
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, plain, to_operand
-from effgrad.primitives import kinks, machine_code
-from effgrad.primitives.kinks import differentiated, direction, kink, nan_if_zero, nested, reciprocal_root, step
+from effgrad.primitives import kinks, machine_code, powers
+from effgrad.primitives.kinks import differentiated, direction, kink, nested, reciprocal_root, step
 from effgrad.primitives.machine_code import intrinsic, library, scaling
 from effgrad.primitives.primitive import elementwise
 from effgrad.vocabulary import Option, Value
 
-_REALS = frozenset((int, float))
 MOST_EXPONENTS = 50  # a power with more distinct exponents has no series
-
-
-def _one_over(b: Value) -> Value:
-    try:
-        return 1 / b
-    except ZeroDivisionError:  # `b` is a Python number; NumPy divides by zero to infinity
-        return np.divide(1.0, b)
-
-
-def _minus_over(y: Value, b: Value) -> Value:
-    # A further derivative of `y / b` divides by b twice more, and b**3 leaves the range of floats long before b**2.
-    return -(y * _one_over(b)) if differentiated(y) or differentiated(b) else -y / b
-
-
-def power_base_partial(y: Value, a: Value, n: Value) -> Value:
-    # With exponent 0 the function is constant in a, also at a = 0, where a**(n-1) is infinite. If the exponent is
-    # differentiated too, the partial varies with it, and only a = 0 is excepted.
-    flat = (plain(n) == 0) & (plain(a) == 0) if differentiated(n) else plain(n) == 0
-    if decided(flat):
-        try:
-            if 0 < plain(n).real < 1:
-                return _unless_infinite(n * a ** (n - 1))
-            return 0.0 if flat else n * (a if type(n) in _REALS and n == 2 else a ** (n - 1))
-        except (ZeroDivisionError, OverflowError):  # raised by Python's floats, where NumPy gives infinity
-            return n * np.reciprocal(a ** (1 - n))
-    return n * a ** np.where(flat, 1.0, n - 1)
-
-
-def power_exponent_partial(y: Value, a: Value, n: Value) -> Value:
-    # 0**n is 0 for every n > 0, so it is flat in n. A negative base has no derivative in n, which gives NaN for this
-    # argument alone.
-    zero = plain(a) == 0
-    safe = (1.0 if zero else a) if decided(zero) else np.where(zero, 1.0, a)
-    with np.errstate(invalid="ignore"):
-        return y * np.log(safe)
 
 
 def _weight(name: str, chosen: Value, tied: Value, left: float, ahead: Value, behind: Value) -> Value:
@@ -155,13 +119,13 @@ multiply = elementwise(
     code=machine_code.MULTIPLY, counterpart=counterparts.operator(operator.mul),
 )  # fmt: skip
 divide = elementwise(
-    operator.truediv, lambda y, a, b: _one_over(b), lambda y, a, b: _minus_over(y, b), name="divide",
+    operator.truediv, lambda y, a, b: powers.one_over(b), powers.DENOMINATOR, name="divide",
     series=laurent.divide,
     text="({0} / {1})", neutral=(None, 1),
     code=machine_code.DIVIDE, counterpart=counterparts.operator(operator.truediv, floating=True),
 )  # fmt: skip
 power = elementwise(
-    operator.pow, power_base_partial, power_exponent_partial, name="power", series=_power_series,
+    operator.pow, powers.BASE, powers.exponent_partial, name="power", series=_power_series,
     text="({0} ** {1})", neutral=(None, 1), code=library("pow", 2), counterpart=counterparts.operator(operator.pow),
 )  # fmt: skip
 negative = elementwise(
@@ -243,17 +207,7 @@ clip = elementwise(
 
 
 def _half_over(y: Value) -> Value:
-    return 0.5 * reciprocal_root(y) if nested(y, plain(y) == 0) else _unless_infinite(0.5 / y)
-
-
-def _unless_infinite(reciprocal: Value) -> Value:
-    """Return a reciprocal, with NaN where it is 0, since its argument is infinite there, perhaps by an overflow."""
-    zero = plain(reciprocal) == 0
-    if not decided(zero) and isinstance(zero, Tracer):
-        return np.where(zero, np.nan, reciprocal)
-    if not (zero if decided(zero) else np.any(zero)):
-        return reciprocal
-    return nan_if_zero(reciprocal)
+    return 0.5 * reciprocal_root(y) if nested(y, plain(y) == 0) else powers.unless_infinite(0.5 / y)
 
 
 def _sinc_partial(y: Value, x: Value) -> Value:
@@ -302,28 +256,29 @@ UNARY = {primitive.function: primitive for primitive in (
         code=library("exp2"), counterpart=counterparts.own("exp2", lambda xp, x: 2.0**x)),
     elementwise(np.expm1, lambda y, x: np.exp(x), code=library("expm1"), counterpart=floating("expm1")),
     elementwise(
-        np.log, lambda y, x: _unless_infinite(np.reciprocal(x)), series=laurent.logarithm,
+        np.log, lambda y, x: powers.unless_infinite(np.reciprocal(x)), series=laurent.logarithm,
         code=library("log"), counterpart=floating("log")),
     elementwise(
-        np.log2, lambda y, x: _unless_infinite(np.reciprocal(x * np.log(2.0))),
+        np.log2, lambda y, x: powers.unless_infinite(np.reciprocal(x * np.log(2.0))),
         code=library("log2"), counterpart=floating("log2")),
     elementwise(
-        np.log10, lambda y, x: _unless_infinite(np.reciprocal(x * np.log(10.0))),
+        np.log10, lambda y, x: powers.unless_infinite(np.reciprocal(x * np.log(10.0))),
         code=library("log10"), counterpart=floating("log10")),
     elementwise(
-        np.log1p, lambda y, x: _unless_infinite(np.reciprocal(1 + x)),
+        np.log1p, lambda y, x: powers.unless_infinite(np.reciprocal(1 + x)),
         code=library("log1p"), counterpart=floating("log1p")),
     elementwise(
         np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5),
         code=intrinsic("sqrt"), counterpart=floating("sqrt")),
     elementwise(
-        np.cbrt, lambda y, x: _unless_infinite(np.reciprocal(3 * y * y)), series=lambda x: laurent.power(x, 1 / 3),
+        np.cbrt, lambda y, x: powers.unless_infinite(np.reciprocal(3 * y * y)),
+        series=lambda x: laurent.power(x, 1 / 3),
         code=library("cbrt"), counterpart=counterparts.own("cbrt", counterparts.cbrt)),
     elementwise(
         np.square, lambda y, x: 2 * x, series=lambda x: laurent.multiply(x, x),
         code=machine_code.SQUARE, counterpart=any_type("square")),
     elementwise(
-        np.reciprocal, lambda y, x: -y * y, series=lambda x: laurent.power(x, -1.0),
+        np.reciprocal, powers.INVERSE, series=lambda x: laurent.power(x, -1.0),
         code=machine_code.RECIPROCAL, counterpart=floating("reciprocal")),
     elementwise(np.sin, lambda y, x: np.cos(x), series=laurent.sine, code=library("sin"), counterpart=floating("sin")),
     elementwise(
@@ -341,10 +296,10 @@ UNARY = {primitive.function: primitive for primitive in (
     elementwise(np.cosh, lambda y, x: np.sinh(x), code=library("cosh"), counterpart=floating("cosh")),
     elementwise(np.tanh, lambda y, x: 1 - y * y, code=library("tanh"), counterpart=floating("tanh")),
     elementwise(
-        np.arcsinh, lambda y, x: _unless_infinite(np.reciprocal(_root_of_one_plus_square(x))),
+        np.arcsinh, lambda y, x: powers.unless_infinite(np.reciprocal(_root_of_one_plus_square(x))),
         code=library("asinh"), counterpart=floating("asinh")),
     elementwise(
-        np.arccosh, lambda y, x: _unless_infinite(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1))),
+        np.arccosh, lambda y, x: powers.unless_infinite(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1))),
         code=library("acosh"), counterpart=floating("acosh")),
     elementwise(
         np.arctanh, lambda y, x: np.reciprocal(_one_minus_square(x)),

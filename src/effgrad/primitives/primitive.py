@@ -24,14 +24,13 @@ from effgrad.arrays.value import perform, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.cotangents import typed
 from effgrad.primitives.machine_code import Code
+from effgrad.primitives.partials import Factored, Rule, array_pull, number_pull, selecting, weighing
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Partial, Tangent, Value
 
 # The suffix of the name of a user's primitive, which tells it apart from a NumPy primitive of the same name. Passes
 # over graphs recognise NumPy's primitives by their names.
 RULED = " (by rule)"
 
-# A rule that carries a derivative through one argument, or None.
-Rule = Callable[..., Value] | None
 # The rules of all arguments, indexed by the argument's number: a tuple, or a table for any number of arguments.
 Rules: TypeAlias = Any
 
@@ -73,7 +72,7 @@ class Primitive:
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
         "view", "places", "push_jointly", "pull_jointly", "known_reads", "series", "batch", "code", "counterpart",
-        "text", "neutral", "absorbing", "folds", "yields", "native",
+        "text", "neutral", "absorbing", "folds", "yields", "native", "factored",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +82,8 @@ class Primitive:
         self.pushes, self.pulls = pushes, pulls
         self.number_pulls = self.array_pulls = pulls
         self.partials: tuple[Value, ...] = ()
+        # For each argument of an elementwise primitive, its partial in factors, or None.
+        self.factored: tuple[Factored | None, ...] = ()
         self.selects = False
         # `moves` says whether each element of the result is an element of an argument, or zero. `view` is the view that
         # a move gives of its argument, and `places` says where a join puts its arguments (see `index_map`).
@@ -189,62 +190,27 @@ class Primitive:
 
 
 def elementwise(
-    function: Function, *partials: Partial, name: str = "", selects: bool = False, **facts: Unpack[Facts]
+    function: Function, *given: Partial | Factored, name: str = "", selects: bool = False, **facts: Unpack[Facts]
 ) -> Primitive:
     """Return a primitive that acts element by element with broadcasting, from its partials.
 
-    A partial is a function ``(y, *args)``, a number, or None. With `selects`, the partials are weights that choose
-    among the arguments (`where`, `maximum`). A weight of zero then gives a structural zero, even if the derivative that
-    it weighs is infinite or NaN.
+    A partial is a function ``(y, *args)``, a number, None, or such a function in factors. With `selects`, the partials
+    are weights that choose among the arguments (`where`, `maximum`). A weight of zero then gives a structural zero,
+    even if the derivative that it weighs is infinite or NaN.
     """
     primitive = Primitive(name or function.__name__, function, "elementwise", **facts)
 
-    make = _selecting if selects else _weighing
-    rules = [make(index, partial) for index, partial in enumerate(partials)]
+    partials = tuple(one.partial if isinstance(one, Factored) else one for one in given)
+    primitive.factored = tuple(one if isinstance(one, Factored) else None for one in given)
+    make = selecting if selects else weighing
+    rules = [make(index, partial) for index, partial in enumerate(given)]
     primitive.pushes = tuple(push for push, _ in rules)
     primitive.pulls = primitive.number_pulls = primitive.array_pulls = tuple(pull for _, pull in rules)
     if not selects:
-        primitive.number_pulls = tuple(map(_number_pull, partials))
-        primitive.array_pulls = tuple(_array_pull(index, *partials) for index in range(len(partials)))
+        primitive.number_pulls = tuple(map(number_pull, given))
+        primitive.array_pulls = tuple(array_pull(index, *given) for index in range(len(given)))
     primitive.partials, primitive.selects = partials, selects
     return primitive
-
-
-def _selecting(index: int, partial: Partial) -> tuple[Rule, Rule]:
-    """Return the push and the pull through an argument that a weight chooses."""
-    if not callable(partial):
-        return _weighing(index, partial)
-
-    def push(t: Tangent, y: Value, *args: Value) -> Tangent:
-        return broadcast_like(cotangents.times_weight(t, partial(y, *args)), y)
-
-    def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
-        return cotangents.unbroadcast(cotangents.select(g, partial(y, *args)), args[index])
-
-    return push, pull
-
-
-def _weighing(index: int, partial: Partial) -> tuple[Rule, Rule]:
-    """Return the push and the pull through an argument with a partial, which is a function, a number, or None."""
-    if partial is None:
-        return None, None
-    if not callable(partial):
-
-        def push_constant(t: Tangent, y: Value, *args: Value) -> Tangent:
-            return broadcast_like(t if partial == 1 else t * partial, y)
-
-        def pull_constant(g: Cotangent, y: Value, *args: Value) -> Cotangent:
-            return cotangents.unbroadcast(g if partial == 1 else cotangents.scale(g, partial), args[index])
-
-        return push_constant, pull_constant
-
-    def push(t: Tangent, y: Value, *args: Value) -> Tangent:
-        return broadcast_like(partial(y, *args) * t, y)
-
-    def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
-        return cotangents.unbroadcast(cotangents.scale(g, partial(y, *args)), args[index])
-
-    return push, pull
 
 
 @functools.cache
@@ -261,52 +227,6 @@ def _places_read(partial: Partial, count: int) -> tuple[int, ...]:
     # One instruction may name several variables.
     mentioned = {name for step in dis.get_instructions(partial) for name in re.findall(r"\w+", step.argrepr)}
     return tuple(place for place, name in enumerate(partial.__code__.co_varnames[: count + 1]) if name in mentioned)
-
-
-def _number_pull(partial: Partial) -> Rule:
-    """Return the pull of a float cotangent to an argument of an elementwise primitive."""
-    if not callable(partial):
-        return (lambda g, y, *args: g) if partial == 1 else (lambda g, y, *args: g * partial) if partial else None
-
-    def pull(g: float, y: Value, *args: Value) -> Cotangent:
-        factor = partial(y, *args)
-        return g * (float(factor) if type(factor) in DOUBLES else factor)
-
-    return pull
-
-
-def _array_pull(index: int, *partials: Partial) -> Rule:
-    """Return the pull of a plain array cotangent to an argument of an elementwise primitive."""
-    partial = partials[index]
-    if partial is None:
-        return None
-    if len(partials) == 1:
-        return (lambda g, y, x: g * partial(y, x)) if callable(partial) else (lambda g, y, x: g * partial)
-    if len(partials) == 2 and callable(partial):
-
-        def pull_of_two(g: Cotangent, y: Value, a: Value, b: Value) -> Cotangent:
-            part = g * partial(y, a, b)
-            arg = b if index else a
-            return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
-
-        return pull_of_two
-    if not callable(partial):
-
-        def pull_constant(g: Cotangent, y: Value, *args: Value) -> Value:
-            arg = args[index]
-            alike = type(arg) is np.ndarray and g.shape == arg.shape
-            total = g if alike else cotangents.unbroadcast(g, arg)  # before the product, since the sum is smaller
-            return total if partial == 1 else total * partial
-
-        return pull_constant
-
-    def pull(g: Cotangent, y: Value, *args: Value) -> Cotangent:
-        arg = args[index]
-        alike = type(arg) is np.ndarray and g.shape == arg.shape
-        part = g * partial(y, *args)
-        return part if alike and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
-
-    return pull
 
 
 class _Each:
@@ -362,14 +282,6 @@ def linear(
     primitive.pulls = primitive.number_pulls = tuple(None if t is None else make_pull(t) for t in transposes)
     primitive.array_pulls = tuple(None if t is None else make_array_pull(t) for t in transposes)
     return primitive
-
-
-def broadcast_like(t: Tangent, result: Value) -> Value:
-    """Return a tangent broadcast to the shape of the result that it belongs to."""
-    if type(t) is float or t is None:
-        return t if t is None or not getattr(result, "shape", ()) else cotangents.spread(t, result.shape)
-    shape = getattr(result, "shape", ())
-    return t if getattr(t, "shape", ()) == shape else cotangents.spread(t, shape)
 
 
 def zeros_like(value: Value) -> Value:

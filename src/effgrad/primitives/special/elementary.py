@@ -13,8 +13,9 @@ import math
 import numpy as np
 
 from effgrad.arrays.value import CONSTANT, plain
+from effgrad.primitives import powers
 from effgrad.primitives.complexes import is_complex
-from effgrad.primitives.elementwise import UNARY, power_base_partial, power_exponent_partial
+from effgrad.primitives.elementwise import UNARY
 from effgrad.primitives.machine_code import EXPIT, LOG_EXPIT, XLOGY, library
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.special.table import Row, enter, enter_parts, piecewise, sp, special, unknown
@@ -295,8 +296,8 @@ enter({
     sp.cbrt: Row(UNARY[np.cbrt].partials, library("cbrt")),
     sp.cosm1: Row(lambda y, x: -np.sin(x), None, lambda xp, x: -2 * xp.sin(x / 2) ** 2),
     sp.powm1: (
-        lambda y, x, p: power_base_partial(y, x, p),
-        lambda y, x, p: power_exponent_partial(x**p, x, p),
+        lambda y, x, p: powers.base_partial(y, x, p),
+        lambda y, x, p: powers.exponent_partial(x**p, x, p),
     ),
     sp.sindg: lambda y, x: DEGREE * sp.cosdg(x),
     sp.cosdg: lambda y, x: -DEGREE * sp.sindg(x),

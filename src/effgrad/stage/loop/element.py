@@ -21,7 +21,7 @@ from effgrad.stage.nodes import GUARD, Node
 from effgrad.stage.stage import staged
 from effgrad.stage.staged_value import constant_primitive
 from effgrad.trees import with_dataclasses
-from effgrad.vocabulary import DType, Params, Value
+from effgrad.vocabulary import DType, Function, Params, Value
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER = rows.add, rows.subtract, rows.multiply, rows.divide, rows.power
 NEGATIVE, WHERE, SQRT, SQUARE = rows.negative, rows.where, rows.UNARY[np.sqrt], rows.UNARY[np.square]
@@ -224,30 +224,36 @@ _EXAMPLES = (0.7, 1.3, 0.6, 0.9)
 
 
 @functools.cache
-def _partial(primitive: Primitive, place: int, dtypes: tuple[DType, ...]) -> Graph | float | None:
-    """The rule for one argument as a graph of `(result, *arguments)` or a number; None if the derivative is zero."""
-    partial = primitive.partials[place]
-    if not callable(partial):
-        return None if partial is None else float(partial)
-    result = result_dtype(primitive, *dtypes)
-    examples = [d.type(x) if d.kind == "f" else d.type(1) for d, x in zip((result, *dtypes), _EXAMPLES, strict=False)]
+def _rule(rule: Function | float | None, dtypes: tuple[DType, ...]) -> Graph | float | None:
+    """A partial, or a step that applies one, as a graph of its arguments or a number; None if it is zero."""
+    if not callable(rule):
+        return None if rule is None else float(rule)
+    examples = [d.type(x) if d.kind == "f" else d.type(1) for d, x in zip(dtypes, _EXAMPLES, strict=False)]
     leaves, tree = with_dataclasses((tuple(examples), {}))
-    graph, _ = staged(partial, leaves, tree)
+    graph, _ = staged(rule, leaves, tree)
     if any(node.primitive is GUARD for node in graph):
-        raise NotCaptured(f"the derivative of {primitive.name} takes a path that depends on values")
+        raise NotCaptured("the derivative of an operation takes a path that depends on values")
     return graph
 
 
-def partial(e: Element, place: int) -> Element | None:
-    """The derivative of an application with respect to one of its arguments; None if it is zero."""
+def _derived(rule: Function | float | None, *args: Element) -> Element | None:
+    found = _rule(rule, tuple([a.dtype for a in args]))
+    if isinstance(found, Graph):
+        return from_graph(found, args)[0]
+    return constant(found, args[0].dtype) if found else None
+
+
+def weighed(e: Element, place: int, t: Element, pulled: bool) -> Element | None:
+    """The tangent or, if `pulled`, the cotangent that `t` gives through an argument; None if the derivative is zero."""
     if isinstance(e.op, str) or e.op.kind == "constant":
         return None
     if e.op.kind == "cast":
-        return constant(1.0, e.dtype)
-    found = _partial(e.op, place, tuple([a.dtype for a in e.args]))
-    if not isinstance(found, Graph):
-        return None if found is None else constant(found, e.dtype)
-    return from_graph(found, [e, *e.args])[0]
+        return times(constant(1.0, e.dtype), t)
+    factored = e.op.factored[place]
+    if factored is not None:
+        return _in_branches(t, lambda v: _derived(factored.pull if pulled else factored.push, v, e, *e.args))
+    weight = _derived(e.op.partials[place], e, *e.args)
+    return None if weight is None else times(weight, t, e.op.selects)
 
 
 def from_graph(graph: Graph, arguments: Sequence[Element]) -> list[Element]:
@@ -274,14 +280,24 @@ def _of_node(node: Node, values: list[Value], params: Params) -> Element:
 
 
 def times(weight: Element, t: Element, selects: bool = False) -> Element:
-    """A tangent or cotangent times a partial. A branch that is not taken contributes zero, not zero times infinity."""
+    """A tangent or cotangent times a partial."""
+    return constant(0, t.dtype) if is_zero(weight) else _in_branches(t, lambda v: _product(weight, v, selects))
+
+
+def _in_branches(t: Element, linear: Callable[[Element], Element | None]) -> Element:
+    """A function of a tangent. A branch that is not taken contributes zero, not zero times infinity."""
     zero = constant(0, t.dtype)
-    if is_zero(t) or is_zero(weight):
+    if is_zero(t):
         return zero
     if t.op is WHERE and is_zero(t.args[2]):
-        return element(WHERE, t.args[0], times(weight, t.args[1], selects), zero)
+        return element(WHERE, t.args[0], _in_branches(t.args[1], linear), zero)
     if t.op is WHERE and is_zero(t.args[1]):
-        return element(WHERE, t.args[0], zero, times(weight, t.args[2], selects))
+        return element(WHERE, t.args[0], zero, _in_branches(t.args[2], linear))
+    return linear(t) or zero
+
+
+def _product(weight: Element, t: Element, selects: bool) -> Element:
+    zero = constant(0, t.dtype)
     weight = cast(weight, t.dtype) if weight.dtype.kind == "f" else weight
     if weight.dtype == BOOL:
         return element(WHERE, weight, t, zero)
@@ -309,9 +325,8 @@ def push(e: Element, tangent: Callable[[Element], Element | None]) -> Element:
         elif not isinstance(x.op, str):
             for place, a in enumerate(x.args):
                 t = moved[a]
-                p = None if t is None else partial(x, place)
-                if t is not None and p is not None:
-                    part = times(p, cast(t, x.dtype), getattr(x.op, "selects", False))
+                part = None if t is None else weighed(x, place, cast(t, x.dtype), pulled=False)
+                if part is not None:
                     total = part if total is None else plus(total, part)
         moved[x] = None if total is not None and is_zero(total) else total
     return moved[e] or constant(0, e.dtype)
@@ -341,9 +356,9 @@ def pull(
             found[e] = sums[e]
             continue
         for place, a in enumerate(e.args):
-            p = partial(e, place) if carries[a] else None
-            if p is not None:
-                collect(a, cast(times(p, sums[e], getattr(e.op, "selects", False)), a.dtype))
+            part = weighed(e, place, sums[e], pulled=True) if carries[a] else None
+            if part is not None:
+                collect(a, cast(part, a.dtype))
     return found
 
 
