@@ -71,3 +71,20 @@ def test_other_objects_compare_by_identity():
         return x if same == [False, True, True] else -x
 
     assert effgrad.grad(f)(1.0) == f(1.0) == 1.0
+
+
+def test_comparisons_of_plain_numbers_are_no_identity():
+    """`k > m` of two names that certainly hold numbers was read as `k is not m`, in every mode."""
+
+    def f(x):
+        k, m, taken = 1, 4, []
+        for i in range(3):
+            if k > m:
+                taken.append("greater")
+            if k + 1000 == m + 997:
+                taken.append("equal")
+            if i < 2:
+                taken.append("less")
+        return x * len(taken)
+
+    assert effgrad.grad(f)(1.0) == effgrad.compile(effgrad.grad(f))(1.0) == f(1.0) == 5.0

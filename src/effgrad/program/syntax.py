@@ -224,9 +224,11 @@ def unary(reader: Reader, node: ast.UnaryOp) -> ast.AST:
 
 @rewrites(ast.Compare)
 def compare(reader: Reader, node: ast.Compare) -> ast.AST:
-    if reader.yields_number(node) or all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
+    by_identity = all(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
+    if reader.yields_number(node) or by_identity:
         reader.generic_visit(node)
-        return identical(reader, node) if len(node.ops) == 1 and may_be_truths(node, reader.of_library) else node
+        truths = by_identity and len(node.ops) == 1 and may_be_truths(node, reader.of_library)
+        return identical(reader, node) if truths else node
     return reader.directly(node, lambda: compared(reader, node))
 
 
