@@ -72,43 +72,44 @@ def is_broadcast(value: Value) -> bool:
     return type(value) is Node and value.primitive is move.broadcast_to
 
 
-def _made(like: Node, primitive: Any, args: Sequence[Value], shape: Shape, params: Any, slots: Value = ()) -> Node:
+def made(like: Node, primitive: Any, args: Sequence[Value], shape: Shape, params: Any, slots: Value = ()) -> Node:
+    """Return a new node with the dtype of `like`, and also its class if it has its shape."""
     kind = like.kind if shape == like.shape else np.ndarray
     return like.changed(primitive=primitive, args=tuple(args), params=params, slots=slots, shape=shape, kind=kind)
 
 
-# Constructors of new nodes. Their results have the dtype of `like`, and also its class if they have its shape.
+# Constructors of new nodes.
 
 
 def reshaped(like: Node, x: Value, shape: Shape) -> Node:
-    return _made(like, move.reshape, [x], shape, {"shape": shape})
+    return made(like, move.reshape, [x], shape, {"shape": shape})
 
 
 def transposed(like: Node, x: Value, axes: Shape) -> Node:
-    return _made(like, move.transpose, [x], tuple(shape_of(x)[i] for i in axes), {"axes": axes})
+    return made(like, move.transpose, [x], tuple(shape_of(x)[i] for i in axes), {"axes": axes})
 
 
 def broadcast(like: Node, x: Value, shape: Shape) -> Node:
-    return _made(like, move.broadcast_to, [x], shape, {"shape": shape})
+    return made(like, move.broadcast_to, [x], shape, {"shape": shape})
 
 
 def part(like: Node, x: Value, index: Index, shape: Shape, slots: tuple[Node, ...] = ()) -> Node:
-    return _made(like, move.getitem, [x], shape, {"index": index}, slots)
+    return made(like, move.getitem, [x], shape, {"index": index}, slots)
 
 
 def concatenated(like: Node, pieces: Sequence[Value], axis: int) -> Node:
     shape, _ = move.concatenate.places([*map(shape_of, pieces)], axis)
-    return _made(like, move.concatenate, pieces, shape, {"axis": axis})
+    return made(like, move.concatenate, pieces, shape, {"axis": axis})
 
 
 def stacked(like: Node, pieces: Sequence[Value], axis: int) -> Node:
     shape, _ = move.stack.places([*map(shape_of, pieces)], axis)
-    return _made(like, move.stack, pieces, shape, {"axis": axis})
+    return made(like, move.stack, pieces, shape, {"axis": axis})
 
 
 def converted(like: Node, x: Value) -> Node:
     """Return a conversion to the dtype of `like`."""
-    return _made(like, move.astype, [x], shape_of(x), {"dtype": like.dtype})
+    return made(like, move.astype, [x], shape_of(x), {"dtype": like.dtype})
 
 
 def repeated_constant(value: Value, like: np.ndarray) -> Node:

@@ -134,6 +134,12 @@ def variable(atom: Value) -> Affine:
     return Affine(0, ((atom, 1),))
 
 
+def new_point(shape: Sequence[object]) -> tuple[list[str], list[Affine]]:
+    """New variables for the axes of a shape: their names, and the point that they name."""
+    names = [fresh("e") for _ in shape]
+    return names, [variable(name) for name in names]
+
+
 def as_constant(value: "Affine | int") -> "Affine | int":
     """Return a constant `Affine` as a Python integer, and any other value unchanged."""
     return value.constant if isinstance(value, Affine) and not value.terms else value

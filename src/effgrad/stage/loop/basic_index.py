@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import INT, Element, index, integer
 from effgrad.stage.loop.element import AND, GREATER_EQUAL, LESS, MAXIMUM, MINIMUM, WHERE, ZERO, cast, element, widened
-from effgrad.stage.loop.ir import Check, Store
+from effgrad.stage.loop.ir import Check
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, whole_view
 from effgrad.stage.loop.values import Statements
 
@@ -32,9 +32,11 @@ class Indexed(Statements):
                     out.append(Axis(axis, step * picks[source][1], extent))
             view = View(value.buffer, base, out)
             return view if out else self.number(view.element(()))
-        names = [fresh("e") for _ in axes]
-        point = [start + (variable(names[place]) * step if place is not None else 0) for start, step, place in picks]
-        return self.view_of(self.new_lazy(names, [n for _, n in axes], value.element(point)), value)
+
+        def at(point: list[Affine]) -> Element:
+            return value.element([i if k is None else point[k] * step + i for i, step, k in picks])
+
+        return self.view_of(self.lazy_at([n for _, n in axes], at), value)
 
     def _picked(self, shape: Sequence[Extent], key: Value) -> tuple[list[Value], list[tuple[int | None, Extent]]]:
         """The start, step and position in the result of each axis; for each axis of the result its source, extent."""
@@ -61,12 +63,16 @@ class Indexed(Statements):
 
     def inside_axis(self, k: Value, n: Extent) -> Affine:
         """Return an index counted from the beginning; the program checks it unless its bounds show that it is valid."""
-        i = self.as_index(k)
-        place = affine(n) + i if self.is_negative(i) else i
-        low, room = self.ranges.lower(place), self.ranges.lower(affine(n) - place)
+        i, place, low, room = self.located(k, n)
         if place is i and isinstance(n, int) and low is not None and low >= n:
             raise IndexError(f"index {i} is out of bounds for axis with size {n}")
         return place if low is not None and low >= 0 and room is not None and room >= 1 else self.checked(i, n)
+
+    def located(self, k: Value, n: Extent) -> tuple[Affine, Affine, int | None, int | None]:
+        """Return an index, its place on an axis if its sign is known, and the least distances to both ends."""
+        i = self.as_index(k)
+        place = affine(n) + i if self.is_negative(i) else i
+        return i, place, self.ranges.lower(place), self.ranges.lower(affine(n) - place)
 
     def is_negative(self, i: Affine) -> bool:
         """Whether an integer is certainly negative."""
@@ -154,9 +160,7 @@ class Indexed(Statements):
     def _bound(self, k: Value, n: Extent, default: Extent) -> Affine:
         if k is None:
             return affine(default)
-        i = self.as_index(k)
-        place = affine(n) + i if self.is_negative(i) else i
-        low, room = self.ranges.lower(place), self.ranges.lower(affine(n) - place)
+        i, place, low, room = self.located(k, n)
         beyond = self.ranges.upper(affine(n) - place)
         if low is not None and low >= 0 and room is not None and room >= 0:
             return place
@@ -181,12 +185,9 @@ class Indexed(Statements):
         shape = [n if n >= 0 else math.prod(old) // max(1, -math.prod(shape)) for n in shape]
         factors = _common_factors(old, shape)
         value = self.lazy(value)
-        names = [fresh("e") for _ in factors]
-        point = [variable(n) for n in names]
         view = whole_view(self.buffer("reshaped", shape, value.dtype))
-        place = view.at(_merged(factors, point, shape))
-        source = value.element(_merged(factors, point, old))
-        self.emit(list(zip(names, factors, strict=True)), [Store(view.buffer, place, source)])
+        source = value.element
+        self.write_at(factors, view, lambda p: _merged(factors, p, shape), lambda p: source(_merged(factors, p, old)))
         view.own = True
         return view
 

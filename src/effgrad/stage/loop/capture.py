@@ -51,6 +51,7 @@ from effgrad.stage.loop.operands import (
 )
 from effgrad.stage.loop.source import Source, source_of
 from effgrad.stage.loop.values import WRITTEN
+from effgrad.vocabulary import DType
 
 RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_in(vars(functions))
 
@@ -92,23 +93,19 @@ class Capture(Augmented):
     def input(self, value: Value) -> Value:
         """Make a new input of the region."""
         like = example(value, form=True)
-        if np.result_type(like).kind == "c":
-            return Complex(*[self.plane(Plane(value, k), like) for k in (False, True)])
-        buffer = self.buffer("x", np.shape(like), np.result_type(like), narrow=True)
+        dtype = np.result_type(like)
+        if dtype.kind == "c":
+            return Complex(*[self.real_input(Plane(value, k), like, planes.component(dtype)) for k in (False, True)])
+        return self.real_input(value, like, dtype)
+
+    def real_input(self, value: Value, like: Value, dtype: DType) -> View | Lazy:
+        """Make an input of real numbers: a value, or one plane of a complex one."""
+        buffer = self.buffer("x", np.shape(like), dtype, narrow=True)
         self.inputs.append((value, buffer))
         if np.shape(like):
             return whole_view(buffer)
         self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
-        return self.number(read(buffer, ()), isinstance(like, float) and not isinstance(like, np.generic))
-
-    def plane(self, value: Plane, like: Value) -> View | Lazy:
-        """Make one plane of a complex input."""
-        buffer = self.buffer("x", np.shape(like), planes.component(np.result_type(like)))
-        self.inputs.append((value, buffer))
-        if np.shape(like):
-            return whole_view(buffer)
-        self.private.add(buffer)
-        return self.number(read(buffer, ()), not isinstance(like, np.generic))
+        return self.number(read(buffer, ()), isinstance(like, float | complex) and not isinstance(like, np.generic))
 
     # Statements
 

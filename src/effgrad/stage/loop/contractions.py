@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from effgrad.stage.loop import concatenation, fancy
-from effgrad.stage.loop.affine import NotCaptured, fresh, variable
-from effgrad.stage.loop.buffers import INT, Element, constant, index
-from effgrad.stage.loop.element import EQUAL, MULTIPLY, SQRT, WHERE, cast, element
+from effgrad.stage.loop.affine import Affine, NotCaptured, fresh, variable
+from effgrad.stage.loop.buffers import Element, constant, index
+from effgrad.stage.loop.element import EQUAL, MULTIPLY, SQRT, WHERE, element
 from effgrad.stage.loop.operands import Extent, Lazy, Value, View, flat, same_extent
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
@@ -32,8 +32,7 @@ def _contracted(c: Symbols, terms: Sequence[str], output: str, operands: Sequenc
         kept = "".join(dict.fromkeys(x for x in terms[0] + terms[1] if x in output or any(x in t for t in terms[2:])))
         first = c.lazy(_contracted(c, terms[:2], kept, operands[:2]))
         return _contracted(c, [kept, *terms[2:]], output, [first, *operands[2:]])
-    # Each operand element is read several times, so it is computed once and stored.
-    stored = [x if x.value.op == "load" or len(operands) == 1 else c.lazy(c.store(x)) for x in operands]
+    stored = [x if len(operands) == 1 else c.in_memory_once(x) for x in operands]
     extents = _extents(terms, stored)
     summed = [x for x in extents if x not in output]
     names = {letter: fresh("e") for letter in (*output, *summed)}
@@ -110,10 +109,12 @@ def _diag(c: Symbols, v: Value) -> Value:
         return _contracted(c, ["ii"], "i", [value])
     if len(value.shape) != 1:
         raise NotCaptured("np.diag of a matrix that is not square")
-    i, j = fresh("e"), fresh("e")
-    test = element(EQUAL, cast(index(variable(i)), INT), cast(index(variable(j)), INT))
-    chosen = element(WHERE, test, value.element([variable(i)]), constant(0, value.dtype))
-    return c.new_lazy([i, j], [value.shape[0]] * 2, chosen)
+
+    def at(point: list[Affine]) -> Element:
+        test = element(EQUAL, *map(index, point))
+        return element(WHERE, test, value.element(point[:1]), constant(0, value.dtype))
+
+    return c.lazy_at([value.shape[0]] * 2, at)
 
 
 @rule(np.block)

@@ -5,6 +5,7 @@ regions make the reverse or the tangent of that block, and its statements are in
 closes over is constant to this derivative, but keeps its dependencies, so derivatives of the whole loop see through it.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -19,6 +20,7 @@ from effgrad.stage.loop.ir import Block, Region, Store, duplicate, reads_in, wri
 from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.tangents import along
+from effgrad.vocabulary import Function
 
 # A Jacobian by forward mode needs a tangent of every value for each element of the arguments. With more elements than
 # this it is not captured.
@@ -49,14 +51,12 @@ def as_derivative(f: Value) -> Derivative | None:
     return Derivative(transform, of, options) if transform in (grad, value_and_grad, jacobian) else None
 
 
-@rule(grad)
-def _grad(c: Evaluator, f: Value, argnums: Value = 0, **options: Value) -> Derivative:
-    return Derivative(grad, f, {"argnums": argnums, **options})
+def _gradient(transform: Function, c: Evaluator, f: Value, argnums: Value = 0, **options: Value) -> Derivative:
+    return Derivative(transform, f, {"argnums": argnums, **options})
 
 
-@rule(value_and_grad)
-def _value_and_grad(c: Evaluator, f: Value, argnums: Value = 0, **options: Value) -> Derivative:
-    return Derivative(value_and_grad, f, {"argnums": argnums, **options})
+_grad = rule(grad)(functools.partial(_gradient, grad))
+_value_and_grad = rule(value_and_grad)(functools.partial(_gradient, value_and_grad))
 
 
 @rule(jacobian)

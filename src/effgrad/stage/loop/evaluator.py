@@ -249,12 +249,10 @@ class Evaluator(Operators):
 
     def _Attribute(self, e: ast.Attribute, frame: Frame) -> Value:
         value = self.expression(e.value, frame)
-        if isinstance(value, View | Lazy):
-            return library.attribute(self, value, e.attr)
-        if isinstance(value, Complex) and not isinstance(value.real, Growing):
-            return planes.attribute(self, value, e.attr)
-        if isinstance(value, Masked | Growing | Complex):
+        if isinstance(value, Masked | Growing) or isinstance(value, Complex) and isinstance(value.real, Growing):
             return Method(value, e.attr)
+        if isinstance(value, View | Lazy | Complex):
+            return library.attribute(self, value, e.attr)
         if inspect.ismodule(value) and e.attr in vars(value):  # a module may have another class while a derivative runs
             return vars(value)[e.attr]
         return self.lift(getattr(value, e.attr))

@@ -10,7 +10,7 @@ import numpy as np
 
 from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, new_point
 from effgrad.stage.loop.buffers import INT, constant, index, integer
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of, widened
 from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Check, Repeat, Statement, Store
@@ -127,19 +127,17 @@ def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
 def gather(c: Symbols, value: View | Lazy, key: Value) -> Lazy:
     """`value[key]` for arrays of integers, which is a copy."""
     points = Points(c, value.shape, key)
-    names = [fresh("e") for _ in points.shape]
-    return c.new_lazy(names, points.shape, value.element(points.at([variable(n) for n in names])))
+    return c.lazy_at(points.shape, lambda point: value.element(points.at(point)))
 
 
 def scatter(c: Symbols, view: View, key: Value, value: Value) -> None:
     """`view[key] = value` for arrays of integers. If an element is selected twice, the last value stays."""
     points = Points(c, view.shape, key)
-    names = [fresh("e") for _ in points.shape]
-    point, dims = [variable(n) for n in names], list(zip(names, points.shape, strict=True))
     if points.all_different():
-        e = c.converted(c.broadcast(c.lazy(value), points.shape).element(point), view.dtype)
-        c.emit(dims, [Store(view.buffer, view.at(points.at(point)), e)])
+        c.write_at(points.shape, view, points.at, c.broadcast(c.lazy(value), points.shape).element)
         return
+    names, point = new_point(points.shape)
+    dims = list(zip(names, points.shape, strict=True))
     kept = c.store(c.broadcast(c.lazy(value), points.shape))
     outer, c.block = c.block, []
     together = [d for k, d in enumerate(dims) if k not in points.listed]
@@ -165,10 +163,7 @@ def _accumulated(sign: int, c: Symbols, array: Value, key: Value, value: Value) 
             c.emit([], [Store(buffer, place, c.converted(c.broadcast(value, ()).value, view.dtype), adds=True)])
         return
     points = Points(c, view.shape, key)
-    names = [fresh("e") for _ in points.shape]
-    point = [variable(n) for n in names]
-    e = c.converted(c.broadcast(value, points.shape).element(point), view.dtype)
-    c.emit(list(zip(names, points.shape, strict=True)), [Store(view.buffer, view.at(points.at(point)), e, adds=True)])
+    c.write_at(points.shape, view, points.at, c.broadcast(value, points.shape).element, adds=True)
 
 
 _add_at = rule((np.add, "at"))(functools.partial(_accumulated, 1))

@@ -237,7 +237,7 @@ class Iteration(Branches):
         low, high = self.ranges.lower(bound), self.ranges.upper(bound)
         if low is not None and high is not None:
             self.ranges.cells[atom] = low, high
-        return Affine(0, ((atom, 1),))
+        return variable(atom)
 
     def while_(self, s: ast.While, frame: Frame) -> None:
         self.length = None if self.length == -1 else self.length

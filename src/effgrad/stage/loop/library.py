@@ -2,6 +2,7 @@
 
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,22 @@ import scipy.special
 from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop import fancy, masks, planes
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, fresh, variable
-from effgrad.stage.loop.buffers import BOOL, INT, constant, index
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
+from effgrad.stage.loop.buffers import BOOL, Element, constant, index
 from effgrad.stage.loop.concatenation import as_array
-from effgrad.stage.loop.element import ADD, DIVIDE, MULTIPLY, SQRT, SUBTRACT, WHERE, cast, element, primitive_of
+from effgrad.stage.loop.element import (
+    ADD,
+    DIVIDE,
+    GREATER_EQUAL,
+    MULTIPLY,
+    SQRT,
+    SUBTRACT,
+    WHERE,
+    ZERO,
+    cast,
+    element,
+    primitive_of,
+)
 from effgrad.stage.loop.operands import (
     Complex,
     Extent,
@@ -56,32 +69,25 @@ def _filled(c: Symbols, shape: Value, dtype: DTypeLike, value: Value) -> View | 
     return view
 
 
-@rule(np.zeros, np.empty, np.ndarray)
-def _zeros(c: Symbols, shape: Value, dtype: DTypeLike = None, order: Option = "C") -> View | Complex:
-    return _filled(c, shape, dtype, 0)
+def _new(value: int, c: Symbols, shape: Value, dtype: DTypeLike = None, order: Option = "C") -> View | Complex:
+    return _filled(c, shape, dtype, value)
 
 
-@rule(np.ones)
-def _ones(c: Symbols, shape: Value, dtype: DTypeLike = None, order: Option = "C") -> View | Complex:
-    return _filled(c, shape, dtype, 1)
+def _new_like(value: int, c: Symbols, a: Value, dtype: DTypeLike = None, order: Option = "K") -> View | Complex:
+    like = c.lazy(a)
+    return _filled(c, list(like.shape), like.dtype if dtype is None else dtype, value)
+
+
+_zeros = rule(np.zeros, np.empty, np.ndarray)(functools.partial(_new, 0))
+_ones = rule(np.ones)(functools.partial(_new, 1))
+_zeros_like = rule(np.zeros_like, np.empty_like)(functools.partial(_new_like, 0))
+_ones_like = rule(np.ones_like)(functools.partial(_new_like, 1))
 
 
 @rule(np.full)
 def _full(c: Symbols, shape: Value, fill_value: Value, dtype: DTypeLike = None, order: Option = "C") -> View | Complex:
     known = dtype is not None or planes.is_complex(fill_value)
     return _filled(c, shape, dtype if known else c.lazy(fill_value).dtype, fill_value)
-
-
-@rule(np.zeros_like, np.empty_like)
-def _zeros_like(c: Symbols, a: Value, dtype: DTypeLike = None, order: Option = "K") -> View | Complex:
-    value = c.lazy(a)
-    return _filled(c, list(value.shape), value.dtype if dtype is None else dtype, 0)
-
-
-@rule(np.ones_like)
-def _ones_like(c: Symbols, a: Value, dtype: DTypeLike = None, order: Option = "K") -> View | Complex:
-    value = c.lazy(a)
-    return _filled(c, list(value.shape), value.dtype if dtype is None else dtype, 1)
 
 
 @rule(np.asarray, np.asanyarray)
@@ -115,8 +121,7 @@ def _arange(c: Symbols, *args: Value, dtype: DTypeLike = None) -> Lazy | Array:
     if dtype is not None or len(args) > 2 or not all(isinstance(a, int | Affine) for a in args):
         raise NotCaptured("np.arange of numbers that change")
     start, stop = (0, args[0]) if len(args) == 1 else args
-    name = fresh("e")
-    return c.new_lazy([name], [c.at_least_zero(affine(stop) - start)], index(variable(name) + start))
+    return c.lazy_at([c.at_least_zero(affine(stop) - start)], lambda point: index(point[0] + start))
 
 
 # Reductions and products
@@ -168,14 +173,12 @@ def _logsumexp(
     return c.log_sum_exp(a, axis, keepdims)
 
 
-@rule(np.max, np.amax)
-def _amax(c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> View | Lazy:
-    return c.extreme(a, np.maximum, axis, keepdims)
+def _extreme(ufunc: np.ufunc, c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> View | Lazy:
+    return c.extreme(a, ufunc, axis, keepdims)
 
 
-@rule(np.min, np.amin)
-def _amin(c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> View | Lazy:
-    return c.extreme(a, np.minimum, axis, keepdims)
+_amax = rule(np.max, np.amax)(functools.partial(_extreme, np.maximum))
+_amin = rule(np.min, np.amin)(functools.partial(_extreme, np.minimum))
 
 
 @rule(np.dot)
@@ -307,11 +310,12 @@ def _clip(c: Symbols, a: Value, a_min: Value = None, a_max: Value = None) -> Val
 
 def _part_of_matrix(upper: bool, c: Symbols, a: Value, k: int = 0) -> Lazy:
     value = c.lazy(a)
-    names = [fresh("e") for _ in value.shape]
-    point = [variable(n) for n in names]
-    off = index(point[-1] - point[-2] - k)
-    test = element(primitive_of(np.greater_equal if upper else np.less_equal), off, constant(0, INT))  # type: ignore[arg-type]
-    return c.new_lazy(names, value.shape, element(WHERE, test, value.element(point), constant(0, value.dtype)))
+
+    def at(point: list[Affine]) -> Element:
+        test = element(GREATER_EQUAL, index((point[-1] - point[-2] - k) * (1 if upper else -1)), ZERO)
+        return element(WHERE, test, value.element(point), constant(0, value.dtype))
+
+    return c.lazy_at(value.shape, at)
 
 
 _triu = rule(np.triu)(functools.partial(_part_of_matrix, True))
@@ -321,26 +325,25 @@ _tril = rule(np.tril)(functools.partial(_part_of_matrix, False))
 # Attributes and methods
 
 
-def attribute(c: Symbols, value: View | Lazy, name: str) -> Value:
+def attribute(c: Symbols, value: View | Lazy | Complex, name: str) -> Value:
     """An attribute of a symbolic array."""
-    if name == "shape":
-        return value.shape
+    if name in ("shape", "ndim", "size"):
+        shape = value.real.shape if isinstance(value, Complex) else value.shape
+        size = functools.reduce(operator.mul, shape, affine(1))
+        return shape if name == "shape" else len(shape) if name == "ndim" else as_constant(size)
+    if isinstance(value, Complex):
+        if name == "T":
+            return Complex(*map(c.transpose, value))
+        if name == "dtype":
+            return np.result_type(value.real.dtype, np.complex64)
+        return getattr(value, name) if name in ("real", "imag") else Method(value, name)
     if name == "T":
         return c.transpose(value)
     if name == "dtype":
         return value.dtype
-    if name == "ndim":
-        return len(value.shape)
-    if name == "size":
-        size: Extent = 1
-        for n in value.shape:
-            size = as_constant(affine(size) * n)
-        return size
     if name == "real":
         return value
-    if name == "imag":
-        return c.broadcast(c.number(constant(0, value.dtype)), value.shape)
-    return Method(value, name)
+    return c.broadcast(c.number(constant(0, value.dtype)), value.shape) if name == "imag" else Method(value, name)
 
 
 # The methods that take the same arguments as the functions of the same names.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.loop.affine import NotCaptured, fresh, variable
+from effgrad.stage.loop.affine import NotCaptured, new_point
 from effgrad.stage.loop.buffers import BOOL
 from effgrad.stage.loop.element import DIVIDE, WHERE, primitive_of
 from effgrad.stage.loop.operands import Lazy, Masked, Value, View
@@ -42,7 +42,7 @@ def is_same(a: Lazy, b: Lazy) -> bool:
         return True
     if len(a.shape) != len(b.shape):
         return False
-    point = [variable(fresh("e")) for _ in a.shape]
+    _, point = new_point(a.shape)
     return a.shape == b.shape and a.element(point) is b.element(point)
 
 

@@ -325,19 +325,6 @@ def solution(c: Symbols, a: Complex, b: Complex) -> Complex:
     return Complex(c.index(found, slice(0, n)), c.index(found, slice(n, 2 * n)))
 
 
-def attribute(c: Symbols, value: Complex, name: str) -> Value:
-    """An attribute of a complex array or number."""
-    if name in ("real", "imag"):
-        return getattr(value, name)
-    if name in ("shape", "ndim"):
-        return value.real.shape if name == "shape" else len(value.real.shape)
-    if name == "T":
-        return Complex(*[c.transpose(p) for p in value])
-    if name == "dtype":
-        return np.result_type(value.real.dtype, np.complex64)
-    return Method(value, name)
-
-
 def method(c: Symbols, value: Complex, name: str, args: list[Value], kwargs: Params) -> Value:
     """Call a method of a complex array or number."""
     if name in ("conj", "conjugate"):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from effgrad.primitives import elementwise as rows
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, new_point, variable
 from effgrad.stage.loop.basic_index import Indexed
 from effgrad.stage.loop.buffers import load
 from effgrad.stage.loop.element import ADD, DIVIDE, EQUAL, MULTIPLY, SUBTRACT, WHERE, element
@@ -30,10 +30,7 @@ class Values(Indexed):
         shape = [value.shape[k] for k in kept]
         total = whole_view(self.buffer(name, shape, value.dtype), shape)
         self.assign(total, 0.0)
-        names = [fresh("e") for _ in value.shape]
-        point = [variable(n) for n in names]
-        place = total.at([point[k] for k in kept])
-        self.emit(list(zip(names, value.shape, strict=True)), [Store(total.buffer, place, value.element(point), True)])
+        self.write_at(value.shape, total, lambda point: [point[k] for k in kept], value.element, adds=True)
         return self.reduced(total, axes, len(value.shape), keepdims)
 
     def reduced(self, total: View, axes: Sequence[int], rank: int, keepdims: bool) -> View | Lazy:
@@ -47,9 +44,8 @@ class Values(Indexed):
 
     def extreme(self, value: Value, ufunc: np.ufunc, axis: Value, keepdims: bool) -> View | Lazy:
         """The largest or smallest element along axes. Its derivative is the mean over the elements that attain it."""
-        value = self.lazy(value)
+        value = self.in_memory_once(value)
         axes = axes_of(axis, len(value.shape))
-        value = value if value.value.op == "load" else self.lazy(self.store(value))
         best = self._carried(value, ufunc, axes)
         kept = self.reduced(best, axes, len(value.shape), bool(best.axes) or keepdims)
         there = self.elementwise(EQUAL, value, kept)
@@ -64,9 +60,8 @@ class Values(Indexed):
 
         The result does not depend on the number that is subtracted, so that has no derivative.
         """
-        value = self.lazy(value)
+        value = self.in_memory_once(value)
         axes, rank = axes_of(axis, len(value.shape)), len(value.shape)
-        value = value if value.value.op == "load" else self.lazy(self.store(value))
         most = self._carried(value, np.maximum, axes)
         finite = self.elementwise(WHERE, self.elementwise(_FINITE, most), most, 0.0)
         most = self.store(finite)
@@ -102,12 +97,10 @@ class Values(Indexed):
         rows, columns = a.shape[-2:-1], b.shape[-1:] if len(b.shape) > 1 else ()
         if not same_extent(a.shape[-1], b.shape[-2] if len(b.shape) > 1 else b.shape[0]):
             raise NotCaptured(f"shapes {a.shape} and {b.shape} do not fit in a product")
-        # Each operand element is read several times, so it is computed once and stored.
-        a = a if a.value.op == "load" or not columns else self.lazy(self.store(a))
-        b = b if b.value.op == "load" or not rows else self.lazy(self.store(b))
+        a, b = self.in_memory_once(a) if columns else a, self.in_memory_once(b) if rows else b
         batch = self.broadcast_shape([a.shape[:-2], b.shape[:-2]])
-        names = [fresh("e") for _ in range(len(batch) + len(rows) + len(columns) + 1)]
-        point = [variable(n) for n in names]
+        shape = [*batch, *rows, *columns, a.shape[-1]]
+        names, point = new_point(shape)
         outer, row, inner = point[: len(batch)], point[len(batch) : len(batch) + len(rows)], point[-1]
         column = point[len(batch) + len(rows) : -1]
 
@@ -119,5 +112,4 @@ class Values(Indexed):
         left = a.element([*(batched(a) if len(a.shape) > 1 else []), *row, inner])
         right = b.element([*(batched(b) if len(b.shape) > 1 else []), inner, *column])
         value = self.typed(MULTIPLY, [left, right], [False, False])
-        shape = [*batch, *rows, *columns, a.shape[-1]]
         return self.reduce(Lazy(names, shape, value), len(shape) - 1, name="product")

@@ -1,23 +1,14 @@
 """Signatures of regions: equal for regions that differ only in the names of their buffers and loop variables."""
 
+from dataclasses import fields
+
 from effgrad.stage.loop.affine import Affine, affine
 from effgrad.stage.loop.buffers import Buffer, Element, topological
-from effgrad.stage.loop.ir import (
-    Apply,
-    Block,
-    Branch,
-    Check,
-    Dims,
-    Map,
-    Pop,
-    Push,
-    Region,
-    Repeat,
-    Statement,
-    Store,
-    While,
-)
+from effgrad.stage.loop.ir import Region, Stack, Statement, Store
 from effgrad.stage.loop.operands import Value
+
+# The fields of statements that only reports read.
+_FOR_REPORTS = frozenset(("name", "place", "reason"))
 
 
 class Signature:
@@ -26,8 +17,7 @@ class Signature:
     def __init__(self, region: Region) -> None:
         self.numbers: dict[Value, int] = {}
         self.rows: list[Value] = []
-        inputs, block = tuple(map(self.buffer, region.inputs)), self.block(region.block)
-        self.key = inputs, block, tuple(map(self.buffer, region.outputs)), tuple(self.rows)
+        self.key = *map(self.value, (region.inputs, region.block, region.outputs)), tuple(self.rows)
 
     def number(self, thing: Value, *facts: Value) -> int:
         """The number of an object; its facts are recorded when it is first mentioned."""
@@ -58,33 +48,24 @@ class Signature:
             self.number(e, e.op, args, e.dtype)
         return self.numbers[root]
 
-    def dims(self, dims: Dims) -> Value:
-        return tuple((self.number(name), self.affine(n)) for name, n in dims)
+    def statement(self, s: Statement | Store) -> Value:
+        """The signature of a statement and of those inside it, from its fields."""
+        told = [f.name for f in fields(s) if f.name not in _FOR_REPORTS]
+        return type(s), *[getattr(s, name) if name == "message" else self.value(getattr(s, name)) for name in told]
 
-    def block(self, block: Block) -> Value:
-        return tuple(map(self.statement, block))
-
-    def store(self, t: Store) -> Value:
-        return self.buffer(t.buffer), tuple(map(self.affine, t.indices)), self.element(t.value), t.adds
-
-    def statement(self, s: Statement) -> Value:
-        """The signature of a statement and of those inside it."""
-        if isinstance(s, Map):
-            return "map", self.dims(s.dims), tuple(map(self.store, s.stores))
-        if isinstance(s, Apply):
-            return "apply", s.function, tuple(map(self.buffer, s.inputs)), self.buffer(s.output)
-        if isinstance(s, Repeat):
-            head = self.number(s.variable), self.affine(s.start), self.affine(s.stop), s.step, s.backwards
-            return "repeat", head, self.block(s.body)
-        if isinstance(s, While):
-            return "while", self.buffer(s.count), self.block(s.test), self.element(s.flag), self.block(s.body)
-        if isinstance(s, Branch):
-            return "branch", self.element(s.flag), self.block(s.then), self.block(s.other)
-        if isinstance(s, Push | Pop):
-            dims = self.dims(s.dims)
-            return type(s), self.number(s.stack), self.buffer(s.buffer), dims, tuple(map(self.affine, s.indices))
-        assert isinstance(s, Check)
-        return "check", self.element(s.flag), s.message, s.error
+    def value(self, value: Value) -> Value:
+        """The signature of a field of a statement, or of an item of it; a text is the name of a loop variable."""
+        if isinstance(value, tuple | list):
+            return tuple(map(self.value, value))
+        if isinstance(value, str | Stack):
+            return self.number(value)
+        if isinstance(value, Buffer):
+            return self.buffer(value)
+        if isinstance(value, Affine):
+            return self.affine(value)
+        if isinstance(value, Element):
+            return self.element(value)
+        return self.statement(value) if isinstance(value, Statement | Store) else value
 
 
 def signature(region: Region) -> Value:

@@ -12,7 +12,7 @@ import numpy as np
 from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
 from effgrad.stage.loop import fancy
-from effgrad.stage.loop.affine import Affine, affine, fresh, variable
+from effgrad.stage.loop.affine import Affine, affine, fresh, new_point
 from effgrad.stage.loop.buffers import FLOAT, Buffer, Element, constant, load
 from effgrad.stage.loop.element import (
     ADD,
@@ -51,7 +51,7 @@ def _is_small(value: Value, ranks: tuple[int, ...] = (2,)) -> bool:
 
 def _rows(c: Symbols, value: Value) -> Rows:
     """The elements of a matrix, or of a vector as a matrix of one column."""
-    stored = c.lazy(value) if c.lazy(value).value.op == "load" else c.lazy(c.store(value))
+    stored = c.in_memory_once(value)
     n, columns = stored.shape[0], stored.shape[1] if len(stored.shape) == 2 else 1
     rank = len(stored.shape)
     return [[stored.element([i, j][:rank]) for j in range(int(affine(columns).constant))]
@@ -159,7 +159,7 @@ class Solution:
 
     def outer(self, g: Buffer, part: Buffer, x: Buffer, planes: Sequence[int] = (), negative: bool = True) -> Map:
         """`g -= part @ x.T`, or its transpose; `planes` are the planes of the three arrays, if they are complex."""
-        i, j, k = (variable(fresh("e")) for _ in range(3))
+        _, (i, j, k) = new_point(range(3))
         places: list[tuple[Affine, ...]] = [(affine(p),) for p in planes]
         of_g, of_part, of_x = places or [()] * 3
         rest = (k,) if len(x.shape) > 1 + len(of_x) else ()

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, NotCaptured
-from effgrad.stage.loop.buffers import BOOL, INT, Element, constant
+from effgrad.stage.loop.affine import Affine, NotCaptured, variable
+from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View
 from effgrad.stage.loop.reductions import Values
@@ -141,9 +141,8 @@ class Symbols(Values):
 
     def symbol(self, e: Element, weak: bool) -> Lazy | Affine:
         """The number in a cell that nothing writes while the number is in use."""
-        return Affine(0, ((e, 1),)) if e.dtype == INT and weak else self.number(e, weak)
+        return variable(e) if e.dtype == INT and weak else self.number(e, weak)
 
     def affine_of(self, value: Lazy) -> Affine:
         """A Python integer that was computed from others, as an `Affine`."""
-        e = cast(value.value, INT)
-        return e.args[0] if e.op == "index" else Affine(0, ((e, 1),)) if e.op != "constant" else Affine(e.args[0])
+        return integer(cast(value.value, INT))

@@ -4,14 +4,14 @@ A lazy value is stored just before a buffer that it reads is written, and before
 inlined into the statements that use it.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from effgrad.living import LivingSet
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, affine, fresh, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, affine, fresh, new_point
 from effgrad.stage.loop.buffers import (
     BOOL,
     INT,
@@ -147,8 +147,7 @@ class Statements:
         """Store a lazy value. All references to it then load the stored elements."""
         buffer = self.buffer("t", lazy.shape, lazy.dtype, narrow=True)
         self.private.add(buffer)
-        names = [fresh("e") for _ in lazy.names]
-        point = [variable(name) for name in names]
+        names, point = new_point(lazy.names)
         value = lazy.element(point)
         lazy.names, lazy.value = tuple(names), read(buffer, point)
         dims = tuple((n, affine(m)) for n, m in zip(names, lazy.shape, strict=True))
@@ -191,12 +190,17 @@ class Statements:
 
     def assign(self, view: View, value: Value, adds: bool = False) -> None:
         """Write a value through a view."""
-        names = [fresh("e") for _ in view.axes]
-        point = [variable(name) for name in names]
-        value = self.broadcast(self.operand_of(value), view.shape)
-        e = self.converted(value.element(point), view.dtype)
-        self.emit([(n, a.extent) for n, a in zip(names, view.axes, strict=True)],
-                  [Store(view.buffer, view.at(point), e, adds)])  # fmt: skip
+        whole = self.broadcast(self.operand_of(value), view.shape)
+        self.write_at(view.shape, view, lambda point: point, whole.element, adds)
+
+    def write_at(
+        self, shape: Sequence[Extent], view: View, place: Callable[[list[Affine]], Sequence[Extent]],
+        element: Callable[[list[Affine]], Element], adds: bool = False,
+    ) -> None:  # fmt: skip
+        """Write one element of a view for each point of an index box of this shape: its place, and what it becomes."""
+        names, point = new_point(shape)
+        e = self.converted(element(point), view.dtype)
+        self.emit(list(zip(names, shape, strict=True)), [Store(view.buffer, view.at(place(point)), e, adds)])
 
     def converted(self, e: Element, dtype: DType) -> Element:
         if e.dtype.kind == "f" and dtype.kind in "iub":
@@ -217,6 +221,11 @@ class Statements:
         return self.store(value, "copy")
 
     # Values
+
+    def lazy_at(self, shape: Sequence[Extent], element: Callable[[list[Affine]], Element], weak: bool = False) -> Lazy:
+        """Make a lazy array of this shape, given its element at a point."""
+        names, point = new_point(shape)
+        return self.new_lazy(names, shape, element(point), weak)
 
     def new_lazy(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> Lazy:
         """Make a lazy value; a long expression is stored at once."""
@@ -239,13 +248,17 @@ class Statements:
     def number(self, value: Element, weak: bool = False) -> Lazy:
         return self.new_lazy((), (), value, weak)
 
+    def in_memory_once(self, value: Value) -> Lazy:
+        """Return an array whose elements are read several times: one that is an expression is computed and stored."""
+        value = self.lazy(value)
+        return value if value.value.op == "load" else self.lazy(self.store(value))
+
     def lazy(self, value: Value) -> Lazy:
         """Return a number or an array as a lazy value."""
         if isinstance(value, Lazy):
             return value
         if isinstance(value, View):
-            names = [fresh("e") for _ in value.axes]
-            return self.new_lazy(names, value.shape, value.element([variable(n) for n in names]))
+            return self.lazy_at(value.shape, value.element)
         if isinstance(value, Affine):
             return self.new_lazy((), (), index(value), True)  # it reads cells that a step may overwrite
         if isinstance(value, bool | int | float | np.generic) and not isinstance(value, np.complexfloating):
@@ -320,12 +333,12 @@ class Statements:
         added = len(shape) - len(value.shape)
         if added < 0:
             raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
-        names = [fresh("e") for _ in shape]
+        names, whole = new_point(shape)
         point: list[Extent] = []
-        for n, m, name in zip(value.shape, shape[added:], names[added:], strict=True):
+        for n, m, i in zip(value.shape, shape[added:], whole[added:], strict=True):
             if not same_extent(n, m) and not same_extent(n, 1):
                 raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
-            point.append(variable(name) if same_extent(n, m) else 0)
+            point.append(i if same_extent(n, m) else 0)
         return Lazy(names, shape, value.element(point), value.weak)
 
     def elementwise(self, primitive: Primitive, *args: Value) -> Lazy:
@@ -334,11 +347,8 @@ class Statements:
             self.called.setdefault(primitive, self.place())
         parts = [self.operand_of(a) for a in args]
         shape = self.broadcast_shape([p.shape for p in parts])
-        names = [fresh("e") for _ in shape]
-        point = [variable(n) for n in names]
-        elements = [self.broadcast(p, shape).element(point) for p in parts]
-        weak = all(p.weak for p in parts)
-        return self.new_lazy(names, shape, self.typed(primitive, elements, [p.weak for p in parts]), weak)
+        whole, weak = [self.broadcast(p, shape) for p in parts], [p.weak for p in parts]
+        return self.lazy_at(shape, lambda at: self.typed(primitive, [p.element(at) for p in whole], weak), all(weak))
 
     def typed(self, primitive: Primitive, elements: list[Element], weak: list[bool]) -> Element:
         """Apply a primitive with NumPy's type promotion: weak numbers adapt to the types of other operands."""

@@ -14,7 +14,8 @@ from effgrad.primitives.machine_code import SAME
 from effgrad.primitives.primitive import constant
 from effgrad.primitives.product import matmul
 from effgrad.stage.graph import Graph
-from effgrad.stage.moves import affine, contiguous
+from effgrad.stage.moves import affine, contiguous, made
+from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.steps import Fused, Step
 from effgrad.stage.native.storage import Buffer, Storage
 from effgrad.stage.nodes import Node
@@ -193,11 +194,30 @@ class Fusion:
     def copied(self, source: Value) -> Node:
         """Add a contiguous copy of a value, made by a kernel, and return its node."""
         like = source if type(source) is Node else Node(COPY, (), {}, (), source)
-        copy = like.changed(primitive=COPY, args=(source,), params={}, slots=(), kind=np.ndarray)
+        return self.copy_to(self.memory(like), source, like)
+
+    def copy_to(self, storage: Storage, source: Value, like: Node, after: int = 0) -> Node:
+        """Add a copy of a value, or of one number for all elements, which a kernel writes there; return its node."""
+        copy = made(like, COPY, [source], storage.view.shape, {}).changed(kind=np.ndarray)
         self.kept.append(copy)
-        self.fuse(copy)
-        self.storage[id(copy)] = self.member[copy].stored[copy] = self.memory(copy)
+        self.add(copy, self.group(copy.args, copy.shape, after))
+        self.storage[id(copy)] = self.member[copy].stored[copy] = storage
         return copy
+
+    def collect(
+        self, value: Value, storage: Storage, reduction: str = "", places: np.ndarray | Node | None = None,
+        after: int = 0,
+    ) -> int:  # fmt: skip
+        """Let a kernel write a value to memory, or to `places` in it; return its step.
+
+        Memory that it is written to whole has the value's shape. The `reduction` is that of the operand.
+        """
+        shape = storage.view.shape if places is None else places.shape
+        strides = storage.strides(shape) if places is None else (0,) * len(shape)
+        group = self.group((value, places), shape, after)
+        group.collected.append((value, storage, operand(storage.view.dtype, strides, reduction), places))
+        self.kept += [value, places]
+        return group.number
 
 
 def _wanted(graph: Graph) -> dict[Node, tuple[int, ...]]:

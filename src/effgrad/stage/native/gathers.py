@@ -118,10 +118,15 @@ class Gathers:
         if places.shape or type(places) is Node or places:
             whole = np.broadcast_shapes(shape, places.shape)
             parts.append(rows.changed(primitive=add, args=(parts[-1], places), shape=whole))
+        self.plan.kept.append(rows)
+        return self.placed(parts[1:]) or rows
+
+    def placed(self, parts: Sequence[Node]) -> Node | None:
+        """Plan new operations, each of which may read those before it; return the last one."""
         self.plan.kept += parts
-        for part in parts[1:]:
+        for part in parts:
             self.place(part)
-        return parts[-1]
+        return parts[-1] if parts else None
 
     def checked_rows(self, index: Node, size: int) -> Node:
         """Return the rows that an index selects, counted from the beginning; a step raises if one is out of range."""
@@ -132,8 +137,6 @@ class Gathers:
             )
             count = outside.changed(primitive=sum_, args=(outside,), params={"axis": None}, shape=())
             check = count.changed(primitive=CHECK, args=(count, index, size), params={})
-            self.plan.kept += [whole, rows, outside, count, check]
-            for part in (whole, rows, outside, count, check):
-                self.place(part)
+            self.placed([whole, rows, outside, count, check])
             self.rows_in_range[index, size] = rows
         return self.rows_in_range[index, size]

@@ -14,8 +14,7 @@ from effgrad.arrays.layout import shape_of
 from effgrad.primitives.indices import as_tuple, basic, with_ellipsis
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import affine, contiguous, keeps_order, offset_of
-from effgrad.stage.native.fusion import COPY, LARGE_ARRAY, STREAMS, Fusion
-from effgrad.stage.native.kernels import operand
+from effgrad.stage.native.fusion import LARGE_ARRAY, STREAMS, Fusion
 from effgrad.stage.native.scalars import supported, typed
 from effgrad.stage.native.storage import Buffer, Storage, viewable
 from effgrad.stage.native.strided import gaps
@@ -56,10 +55,7 @@ class Joins:
             if type(piece) is Node and self.lies(piece, room.buffer, view):
                 ends.append(self.plan.available[piece])
                 continue
-            group = self.plan.group((piece,), view.shape, after=last)
-            place = Storage(room.buffer, view)
-            group.collected.append((piece, place, operand(node.dtype, place.strides(view.shape)), None))
-            ends.append(group.number)
+            ends.append(self.plan.collect(piece, Storage(room.buffer, view), after=last))
         self.plan.set_storage(node, room, max(ends))
         return True
 
@@ -104,17 +100,14 @@ class Joins:
         parts = self.parts(node)
         if parts is None or sum(math.prod(shape) for shape, _ in parts) == node.size:
             return self.begun.get(node, 0)
-        room = self.rooms[node]
+        room, begun = self.rooms[node], self.begun.get(node, 0)
         places = open_places(node.shape, parts)
-        self.zeros[node] = [node.changed(primitive=COPY, args=(0.0,), params={}, slots=(), shape=room.view[gap].shape)
-                            for gap in places]  # fmt: skip
-        for zero, gap in zip(self.zeros[node], places, strict=True):
-            self.plan.add(zero, self.plan.group((), zero.shape, after=self.begun.get(node, 0)))
-            self.plan.member[zero].stored[zero] = self.plan.storage[id(zero)] = Storage(room.buffer, room.view[gap])
+        stretches = [Storage(room.buffer, room.view[gap]) for gap in places]
+        self.zeros[node] = [self.plan.copy_to(stretch, 0.0, node, begun) for stretch in stretches]
         if places != [...]:
-            return self.begun.get(node, 0)
+            return begun
         self.zeroed.add(node)
-        return self.plan.available[zero] + 1
+        return self.plan.available[self.zeros[node][0]] + 1
 
     def neighbourhoods(self) -> dict[Node, tuple[Node, int]]:
         """Return, for each join that shifts a vector, the vector and the number of elements.

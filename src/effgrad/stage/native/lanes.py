@@ -22,6 +22,7 @@ from effgrad.stage.moves import (
     converted,
     is_broadcast,
     keeps_order,
+    made,
     part,
     repeated_constant,
     reshaped,
@@ -142,10 +143,7 @@ class _Splitter:
 
     def make(self, like: Node, primitive: Any, args: list[Value], size: tuple[int, ...], **params: Option) -> Node:
         """Add a new operation, whose result has the dtype of `like`."""
-        kind = like.kind if size == like.shape else np.ndarray
-        return self.put(
-            like.changed(primitive=primitive, args=tuple(args), params=params, slots=(), shape=size, kind=kind)
-        )
+        return self.put(made(like, primitive, args, size, params))
 
     def lane(self, value: Value, number: int) -> Value:
         """Return one lane of a value. Every lane of a number is the number; an axis of one element is broadcast."""

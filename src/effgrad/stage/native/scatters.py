@@ -5,16 +5,13 @@ from typing import Any, cast
 import numpy as np
 
 from effgrad.primitives.indices import as_tuple, basic, with_ellipsis
-from effgrad.stage.native.fusion import COPY, Fusion
+from effgrad.stage.native.fusion import Fusion
 from effgrad.stage.native.gathers import Gathers
-from effgrad.stage.native.kernels import Operand, operand
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import Storage
 from effgrad.stage.native.strided import disjoint, strided
 from effgrad.stage.nodes import Node, Slot
 from effgrad.vocabulary import Index
-
-_Target = tuple[Storage, Operand, np.ndarray | Node | None]
 
 
 def scatter(plan: Fusion, gathers: Gathers, node: Node) -> bool:
@@ -28,22 +25,18 @@ def scatter(plan: Fusion, gathers: Gathers, node: Node) -> bool:
     targets = [_target(p, i, total, node, gathers) for p, i in zip(node.args, indices, strict=True)]
     if None in targets:
         return False
-    zero = node.changed(primitive=COPY, args=(0.0,), params={}, slots=())
-    plan.kept.append(zero)
-    group = plan.group((), node.shape)
-    plan.add(zero, group)
-    plan.storage[id(zero)] = group.stored[zero] = total
-    for piece, (place, target, places) in zip(node.args, cast(list[Any], targets), strict=True):
+    after = plan.available[plan.copy_to(total, 0.0, node)]
+    for piece, (storage, places) in zip(node.args, cast(list[Any], targets), strict=True):
         # Each piece is added in a separate step, because two pieces may go to one place.
-        group = plan.group((piece, places), piece.shape, after=group.number + 1)
-        group.collected.append((piece, place, target, places))
-        plan.kept.append(places)
-    plan.set_storage(node, total, group.number)
+        after = plan.collect(piece, storage, "accumulate" if places is None else "scatter", places, after + 1)
+    plan.set_storage(node, total, after)
     return True
 
 
-def _target(piece: Node, index: Index, total: Storage, node: Node, gathers: Gathers) -> _Target | None:
-    """Return the destination of a piece, a part of the memory or the place of each element; None if it has neither."""
+def _target(
+    piece: Node, index: Index, total: Storage, node: Node, gathers: Gathers
+) -> tuple[Storage, np.ndarray | Node | None] | None:
+    """Return the destination of a piece: a part of the memory, or the place of each element; None if it has neither."""
     part: Storage | None = None
     places: Any = None
     if any(type(i) is Slot for i in as_tuple(index)):
@@ -54,7 +47,5 @@ def _target(piece: Node, index: Index, total: Storage, node: Node, gathers: Gath
         places = np.ascontiguousarray(np.arange(total.view.size).reshape(total.view.shape)[index])
         part = strided(total, places) if disjoint([places], total.view.size) else None
     if part is not None and part.view.shape == piece.shape:
-        return part, operand(piece.dtype, part.strides(piece.shape), "accumulate"), None
-    if places is None or places.shape != piece.shape:
-        return None
-    return total, operand(piece.dtype, (0,) * len(piece.shape), "scatter"), places
+        return part, None
+    return (total, places) if places is not None and places.shape == piece.shape else None

@@ -14,9 +14,8 @@ from effgrad.primitives import move
 from effgrad.primitives.overwrite import overwrite
 from effgrad.stage.graph import Graph
 from effgrad.stage.moves import contiguous, keeps_order, reshaped
-from effgrad.stage.native.fusion import COPY, Fusion
+from effgrad.stage.native.fusion import Fusion
 from effgrad.stage.native.gathers import Gathers
-from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.scalars import typed
 from effgrad.stage.native.storage import Storage, numbered, viewable
 from effgrad.stage.native.strided import disjoint, gaps, strided
@@ -101,36 +100,23 @@ class Writes:
         stretches = gaps(places, node.size) if constant and number is not None else []
         whole = not 0 < len(stretches) <= FEW
         flat = total.view.reshape(-1)
-        ends = []
-        for view in [total.view] if whole else [flat[stretch] for stretch in stretches]:
-            part = node.changed(primitive=COPY, args=(base if number is None else number,), params={}, slots=(),
-                                shape=view.shape, kind=np.ndarray)  # fmt: skip
-            plan.kept.append(part)
-            group = plan.group(part.args, view.shape)
-            plan.add(part, group)
-            group.stored[part] = plan.storage[id(part)] = Storage(total.buffer, view)
-            ends.append(group.number)
-        return (max(ends) + 1 if whole else 0), max(ends)
+        source = base if number is None else number
+        views = [total.view] if whole else [flat[stretch] for stretch in stretches]
+        copies = [plan.copy_to(Storage(total.buffer, view), source, node) for view in views]
+        last = max([plan.available[copy] for copy in copies])
+        return (last + 1 if whole else 0), last
 
     def put(self, value: Value, at: Value, total: Storage, after: int) -> int:
         """Write a value to its places, in a step from `after` on, and return the number of that step."""
-        plan, dtype = self.plan, total.view.dtype
+        plan = self.plan
         if type(value) is not Node:
-            value = np.asarray(value).astype(dtype)
+            value = np.asarray(value).astype(total.view.dtype)
         target = strided(total, at) if type(at) is not Node else None
         fitted = None if target is None else self.fitted(value, at.shape, target)
         if fitted is None:
             where = at if type(at) is Node else np.ascontiguousarray(at, np.int64)
-            group = plan.group((value, where), at.shape, after)
-            to = operand(dtype, (0,) * len(at.shape), "put")
-            group.collected.append((value, total, to, where))
-            plan.kept += [value, where]
-            return group.number
-        value, target = fitted
-        group = plan.group((value,), target.view.shape, after)
-        group.collected.append((value, target, operand(dtype, target.strides(target.view.shape)), None))
-        plan.kept.append(value)
-        return group.number
+            return plan.collect(value, total, "put", where, after)
+        return plan.collect(*fitted, after=after)
 
     def fitted(self, value: Value, shape: tuple[int, ...], target: Storage) -> tuple[Value, Storage] | None:
         """Return a value and its strided destination in one shape, if possible that in which the value is computed.
