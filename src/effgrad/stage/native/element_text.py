@@ -6,18 +6,17 @@ from effgrad.primitives.machine_code import Code, is_integer
 from effgrad.stage.loop.affine import Affine, NotCaptured, row_major, variable
 from effgrad.stage.loop.buffers import Buffer, Element, index, topological
 from effgrad.stage.loop.element import ADD, MULTIPLY, SUBTRACT
+from effgrad.stage.native.flow import Flow
 from effgrad.stage.native.scalars import TYPES, Body, emit, literal, memory_type, supported
 
 
-class Elements:
+class Elements(Flow):
     """Writes expressions of one element into a function."""
 
     def __init__(self, body: Body) -> None:
-        self.body = body
+        super().__init__(body)
         self.variables: dict[str, str] = {}
         self.suffix = ""
-        # The number of labels so far, and the label of the current block.
-        self.labels, self.label = 0, "entry"
 
     def pointer(self, buffer: Buffer) -> str:
         """The LLVM name of a buffer's address."""
@@ -56,43 +55,6 @@ class Elements:
 
     def load(self, buffer: Buffer, indices: Sequence[Affine]) -> str:
         return self.body.load(self.place(buffer, indices), buffer.dtype, self.suffix)
-
-    # Loops
-
-    def start(self, label: str) -> None:
-        """Begin a block."""
-        self.body.lines.append(f"{label}:")
-        self.label = label
-
-    def head(self, first: str = "0") -> tuple[str, str]:
-        """Begin a loop whose steps are counted from `first`; return the step's number, and the key of its labels."""
-        self.labels += 1
-        k, before = str(self.labels), self.label
-        self.body.lines.append(f"  br label %head{k}")
-        self.start(f"head{k}")
-        number = self.body.name()
-        self.body.lines.append(f"  {number} = phi i64 [ {first}, %{before} ], [ %next{k}, %latch{k} ]")
-        return number, k
-
-    def enter(self, k: str, going: str) -> None:
-        """Begin the step of a loop, which runs while a condition holds."""
-        self.body.lines.append(f"  br i1 {going}, label %body{k}, label %done{k}")
-        self.start(f"body{k}")
-
-    def counted(self, first: str, stop: str) -> tuple[str, str]:
-        """Begin a loop from `first` up to `stop`; return the step's number, and the key of its labels."""
-        number, k = self.head(first)
-        self.enter(k, self.body.do(f"icmp slt i64 {number}, {stop}"))
-        return number, k
-
-    def again(self, number: str, k: str, metadata: str = "") -> None:
-        """End a loop."""
-        self.body.lines.append(f"  br label %latch{k}")
-        self.start(f"latch{k}")
-        self.body.lines += [f"  %next{k} = add nsw i64 {number}, 1", f"  br label %head{k}{metadata}"]
-        self.start(f"done{k}")
-
-    # Expressions
 
     def values(self, roots: Sequence[Element]) -> dict[Element, str]:
         """Write expressions, and return the names of their values and of those of their subexpressions."""

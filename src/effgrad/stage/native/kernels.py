@@ -5,6 +5,7 @@ kernels are compiled once. Adjacent axes that all operands walk with one stride 
 1,024, each in several partial sums. The kernel fixes their order, so the result is the same from run to run.
 """
 
+import contextlib
 import functools
 import itertools
 import math
@@ -12,6 +13,7 @@ import math
 import numpy as np
 
 from effgrad.primitives.machine_code import is_integer
+from effgrad.stage.native.flow import Flow, Turn
 from effgrad.stage.native.interrupts import PATIENCE, turns_between, write_signal_check
 from effgrad.stage.native.scalars import TYPES, WIDE, Body, dtype_of, emit, literal, memory_type
 from effgrad.stage.nodes import Node
@@ -171,30 +173,21 @@ def _alive(kernel: Kernel) -> int:
     return max(itertools.accumulate(changes))
 
 
-class _Writer:
+class _Writer(Flow):
     """Writes the loops of a kernel, from the outermost one to the operations at a point."""
 
     def __init__(
         self, kernel: Kernel, body: Body, sizes: list[int], strides: list[list[int]], names: list[str]
     ) -> None:
-        self.kernel, self.body, self.sizes, self.strides, self.names = kernel, body, sizes, strides, names
-        self.block = "entry"
-        self.labels = 0
+        super().__init__(body)
+        self.kernel, self.sizes, self.strides, self.names = kernel, sizes, strides, names
         self.first_write = len(kernel.reads)
 
     def write(self) -> None:
         """Write everything after the entry of the function."""
         self.initialise()
-        self.loop(0, {})
+        self.nest(0, {})
         self.body.lines += ["  ret i32 0", "}"]
-
-    def label(self) -> str:
-        self.labels += 1
-        return f"L{self.labels}"
-
-    def start(self, label: str) -> None:
-        self.body.lines.append(f"{label}:")
-        self.block = label
 
     def initialise(self) -> None:
         """Store the identity where a reduction collects its result."""
@@ -202,46 +195,16 @@ class _Writer:
             if operand.reduction in _IDENTITY:
                 name, kind = self.names[self.first_write + number], memory_type(operand.dtype)
                 identity = self.identity(operand)
-
-                def store(index: str, name: str = name, kind: str = kind, identity: str = identity) -> None:
-                    place = self.body.do(f"getelementptr {kind}, ptr {name}, i64 {index}")
+                many = operand.size != 1  # code without loops stays so
+                with self.loop("0", str(operand.size)) if many else contextlib.nullcontext(Turn("0", [])) as turn:
+                    place = self.body.do(f"getelementptr {kind}, ptr {name}, i64 {turn.number}")
                     self.body.lines.append(f"  store {kind} {identity}, ptr {place}")
-
-                if operand.size == 1:
-                    store("0")
-                elif operand.size:
-                    self.counted("0", str(operand.size), [], lambda i, _, store=store: (store(i), [])[1])
 
     def identity(self, operand: Operand) -> str:
         return literal(0 if operand.reduction == "sum" and operand.dtype.kind == "i" else
                        _IDENTITY[operand.reduction], TYPES[operand.dtype])  # fmt: skip
 
-    def counted(
-        self, start: str, end: str, carried: list[tuple[str, str]], inside: Value, step: int = 1, hint: str = ""
-    ) -> list[str]:
-        """Write a loop, and return its last carried values; `inside(index, values)` returns the next ones.
-
-        `carried` has the type and the first value of each.
-        """
-        head, before = self.label(), self.block
-        self.body.lines.append(f"  br label %{head}")
-        self.start(head)
-        index, after = self.body.name(), self.body.name()
-        phis = [self.body.name() for _ in carried]
-        at = len(self.body.lines)
-        values: list[str] = inside(index, phis)
-        lines = [f"  {index} = phi i64 [ {start}, %{before} ], [ {after}, %{self.block} ]"]
-        for phi, (kind, first), value in zip(phis, carried, values, strict=True):
-            lines.append(f"  {phi} = phi {kind} [ {first}, %{before} ], [ {value}, %{self.block} ]")
-        self.body.lines[at:at] = lines
-        self.body.lines.append(f"  {after} = add nuw nsw i64 {index}, {step}")
-        done = self.body.do(f"icmp slt i64 {after}, {end}")
-        out = self.label()
-        self.body.lines.append(f"  br i1 {done}, label %{head}, label %{out}{hint}")
-        self.start(out)
-        return values
-
-    def loop(self, depth: int, offsets: dict[int, str]) -> None:
+    def nest(self, depth: int, offsets: dict[int, str]) -> None:
         """Write the loops from `depth` on; `offsets` are the operands' offsets so far, in elements."""
         if depth == len(self.sizes):
             self.point(offsets, {})
@@ -250,13 +213,9 @@ class _Writer:
         long = depth == 0 and math.prod(self.sizes) * nodes > PATIENCE
         if depth < len(self.sizes) - 1:
             every = turns_between(math.prod(self.sizes[1:]) * nodes) if long else 0
-
-            def outer(index: str, _: Value) -> list[str]:
-                self.check_signals(index, every)
-                self.loop(depth + 1, self.advance(offsets, depth, index))
-                return []
-
-            self.counted("0", str(size), [], outer)
+            with self.loop("0", str(size)) as turn:
+                self.check_signals(turn.number, every)
+                self.nest(depth + 1, self.advance(offsets, depth, turn.number))
             return
         accumulated = [
             number for number, (_, operand) in enumerate(self.kernel.writes)
@@ -264,34 +223,27 @@ class _Writer:
         ]  # fmt: skip
         if long or (accumulated and size > BLOCK):
             every = BLOCK * turns_between(BLOCK * nodes) if long else 0
-
-            def block(start: str, _: Value) -> list[str]:
-                self.check_signals(start, every)
-                limit = self.body.do(f"add nuw nsw i64 {start}, {BLOCK}")
+            with self.loop("0", str(size), step=BLOCK) as turn:
+                self.check_signals(turn.number, every)
+                limit = self.body.do(f"add nuw nsw i64 {turn.number}, {BLOCK}")
                 end = self.body.intrinsic("smin", "i64", limit, str(size))
-                self.innermost(depth, offsets, start, end, accumulated)
-                return []
-
-            self.counted("0", str(size), [], block, BLOCK)
+                self.innermost(depth, offsets, turn.number, end, accumulated)
         else:
             self.innermost(depth, offsets, "0", str(size), accumulated)
 
     def check_signals(self, place: str, every: int) -> None:
         """Write a check for signals at each multiple of `every`, unless that is 0; an exception ends the kernel."""
-        self.block = write_signal_check(self.body, place, every, self.label) if every else self.block
+        self.here = write_signal_check(self.body, place, every, self.label) if every else self.here
 
     def innermost(self, depth: int, offsets: dict[int, str], start: str, end: str, accumulated: list[int]) -> None:
         """Write the last loop, or a block of it, and combine what it accumulates with what is in memory."""
         kinds = {n: TYPES[self.kernel.writes[n][1].dtype] for n in accumulated}
         carried = [(kinds[n], self.identity(self.kernel.writes[n][1])) for n in accumulated]
-
-        def inside(index: str, values: list[str]) -> list[str]:
-            running = dict(zip(accumulated, values, strict=True))
-            self.point(self.advance(offsets, depth, index), running)
-            return [running[n] for n in accumulated]
-
-        results = self.counted(start, end, carried, inside, hint=_hint(self.kernel, self.sizes[depth]))
-        for number, value in zip(accumulated, results, strict=True):
+        with self.loop(start, end, carried, metadata=_hint(self.kernel, self.sizes[depth])) as turn:
+            running = dict(zip(accumulated, turn.values, strict=True))
+            self.point(self.advance(offsets, depth, turn.number), running)
+            turn.next = [running[n] for n in accumulated]
+        for number, value in zip(accumulated, turn.values, strict=True):
             self.combine_inmemory_type(number, value, offsets)
 
     def advance(self, offsets: dict[int, str], depth: int, index: str) -> dict[int, str]:

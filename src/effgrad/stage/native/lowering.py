@@ -154,8 +154,7 @@ class Function(Stacks):
 
     def fork(self, condition: str) -> tuple[str, str, str]:
         """Write a conditional jump, and begin the first branch; return the labels of both and of where they meet."""
-        self.labels += 1
-        yes, no, end = (f"{word}{self.labels}" for word in ("yes", "no", "end"))
+        yes, no, end = (self.label() for _ in range(3))
         self.body.lines.append(f"  br i1 {condition}, label %{yes}, label %{no}")
         self.start(yes)
         return yes, no, end
@@ -174,37 +173,31 @@ class Function(Stacks):
         steps = steps_between(s, self.ranges)
         if steps is not None:
             after = self.body.do(f"add i64 {number}, 1")
-            self.label = write_signal_check(self.body, after, steps, self.new_label)
-
-    def new_label(self) -> str:
-        self.labels += 1
-        return f"on{self.labels}"
+            self.here = write_signal_check(self.body, after, steps, self.label)
 
     def repeat(self, s: Repeat) -> None:
         start, stop = self.integer(s.start), self.integer(s.stop)
         span = self.body.do(f"sub nsw i64 {stop}, {start}" if s.step > 0 else f"sub nsw i64 {start}, {stop}")
         count = self.body.do(f"sdiv i64 {self.body.do(f'add nsw i64 {span}, {abs(s.step) - 1}')}, {abs(s.step)}")
-        number, k = self.counted("0", count)
-        at = number
-        if s.backwards:
-            at = self.body.do(f"sub nsw i64 {self.body.do(f'sub nsw i64 {count}, 1')}, {number}")
-        if s.step != 1:
-            at = self.body.do(f"mul nsw i64 {at}, {s.step}")
-        self.variables[s.variable] = at if start == "0" else self.body.do(f"add nsw i64 {at}, {start}")
-        self.check_signals(s, number)
-        self.block(s.body)
-        del self.variables[s.variable]
-        self.again(number, k)
+        with self.loop("0", count) as turn:
+            at = turn.number
+            if s.backwards:
+                at = self.body.do(f"sub nsw i64 {self.body.do(f'sub nsw i64 {count}, 1')}, {at}")
+            if s.step != 1:
+                at = self.body.do(f"mul nsw i64 {at}, {s.step}")
+            self.variables[s.variable] = at if start == "0" else self.body.do(f"add nsw i64 {at}, {start}")
+            self.check_signals(s, turn.number)
+            self.block(s.body)
+            del self.variables[s.variable]
 
     def while_(self, s: While) -> None:
         count = self.pointer(s.count)
-        number, k = self.head()
-        self.body.lines.append(f"  store i64 {number}, ptr {count}")
-        self.block(s.test)
-        self.enter(k, self.values([s.flag])[s.flag])
-        self.check_signals(s, number)
-        self.block(s.body)
-        self.again(number, k)
+        with self.repeated("0") as (turn, enter):
+            self.body.lines.append(f"  store i64 {turn.number}, ptr {count}")
+            self.block(s.test)
+            enter(self.values([s.flag])[s.flag])
+            self.check_signals(s, turn.number)
+            self.block(s.body)
 
     def apply(self, s: Apply) -> None:
         """Write a call of NumPy."""

@@ -8,13 +8,15 @@ Stores that add to neighbouring elements, as the adjoint of a stencil does, go t
 once into the row, and gathered from it.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+import contextlib
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from effgrad.stage.loop.activity import never_overlap
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, row_major, variable
 from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load
 from effgrad.stage.loop.ir import Dims, Map, Store, accesses, loads_of
 from effgrad.stage.native.element_text import Elements
+from effgrad.stage.native.flow import Turn
 from effgrad.stage.native.scalars import TYPES, WIDE, Body, literal
 from effgrad.vocabulary import DType, Value
 
@@ -111,16 +113,15 @@ class Nest(Elements):
 
     # Loops
 
-    def loop(self, name: str, start: str, stop: str) -> tuple[str, str, str]:
-        """Begin a loop over a variable, and return what `close` needs."""
-        value, k = self.counted(start, stop)
-        self.variables[name] = value
-        return name, value, k
-
-    def close(self, loop: tuple[str, str, str], parallel: bool = False) -> None:
-        name, value, k = loop
-        self.again(value, k, f", {PARALLEL}" if parallel else "")
-        del self.variables[name]
+    @contextlib.contextmanager
+    def over(
+        self, name: str, start: str, stop: str, carried: Sequence[tuple[str, str]] = (), parallel: bool = False
+    ) -> Iterator[Turn]:
+        """Write a loop over a variable, whose step is written within this context."""
+        with self.loop(start, stop, carried, metadata=f", {PARALLEL}" if parallel else "") as turn:
+            self.variables[name] = turn.number
+            yield turn
+            del self.variables[name]
 
     def nest(self, dims: Dims, stores: Sequence[Store]) -> None:
         """Write the loops of a Map; if several stores add to one buffer, along the innermost axis, they use rows."""
@@ -128,26 +129,25 @@ class Nest(Elements):
         inner = max(range(len(dims)), key=lambda k: (_score(strides[dims[k][0]], dims[k][1]), k))
         v, n = dims[inner]
         around = sorted((d for d in dims if d[0] != v), key=lambda d: -sum(strides[d[0]]))
-        loops = [self.loop(name, "0", self.outer(extent)) for name, extent in around]
         sums, simple, split, scattered = _classify_stores(stores, dims, v)
         early = _before_others(scattered, [*sums, *simple, *split])
-        for t in early:
-            self.scattered(v, n, t)
-        if split:
-            self.through_rows(v, n, sums, simple, split)
-        elif sums or simple:
-            self.innermost(v, "0", self.extent(n), sums, simple, {})
-        for t in scattered:
-            if t not in early:
+        with contextlib.ExitStack() as loops:
+            for name, extent in around:
+                loops.enter_context(self.over(name, "0", self.outer(extent)))
+            for t in early:
                 self.scattered(v, n, t)
-        for opened in reversed(loops):
-            self.close(opened)
+            if split:
+                self.through_rows(v, n, sums, simple, split)
+            elif sums or simple:
+                self.innermost(v, "0", self.extent(n), sums, simple, {})
+            for t in scattered:
+                if t not in early:
+                    self.scattered(v, n, t)
 
     def scattered(self, v: str, n: Affine, t: Store) -> None:
         """Write a store whose indices are read from a table, as a loop whose steps run in order."""
-        opened = self.loop(v, "0", self.outer(n))
-        self.write(t, self.values([t.value])[t.value], self.place(t.buffer, t.indices))
-        self.close(opened)
+        with self.over(v, "0", self.outer(n)):
+            self.write(t, self.values([t.value])[t.value], self.place(t.buffer, t.indices))
 
     def write(self, t: Store, value: str, place: str) -> None:
         """Write the store of a value, or its addition to what is in memory."""
@@ -167,31 +167,20 @@ class Nest(Elements):
         rows: Mapping[Element, Value],
     ) -> None:
         """Write the innermost loop, with sums in registers, stores, and the values that go into rows."""
-        before, k = self.label, self.labels + 1
-        opened = self.loop(v, start, stop)
-        sites, totals = [], []
-        at = len(self.body.lines)
-        while not self.body.lines[at - 1].endswith(":") or not self.body.lines[at - 1].startswith("head"):
-            at -= 1
-        for t in sums:
-            kind, total = TYPES[t.buffer.dtype], self.body.name()
-            zero = literal(0, kind)
-            sites.append((total, f"%sum{total[1:]}"))
-            self.body.lines.insert(at, f"  {total} = phi {kind} [ {zero}, %{before} ], [ %sum{total[1:]}, %latch{k} ]")
-            totals.append(kind)
-        self.suffix = f", {GROUP}"
-        names = self.values([*[t.value for t in (*sums, *simple)], *rows])
-        for t, (total, added), kind in zip(sums, sites, totals, strict=True):
-            self.body.lines.append(f"  {added} = fadd reassoc nsz {kind} {total}, {names[t.value]}")
-        for e, place in rows.items():
-            row = place(self.variables[v])
-            self.body.lines.append(f"  store {TYPES[e.dtype]} {names[e]}, ptr {row}{self.suffix}")
-        places = [self.place(t.buffer, t.indices) for t in simple]
-        for t, place in zip(simple, places, strict=True):
-            self.write(t, names[t.value], place)
-        self.suffix = ""
-        self.close(opened, parallel=True)
-        for t, (total, _) in zip(sums, sites, strict=True):
+        kinds = [TYPES[t.buffer.dtype] for t in sums]
+        with self.over(v, start, stop, [(kind, literal(0, kind)) for kind in kinds], parallel=True) as turn:
+            self.suffix = f", {GROUP}"
+            names = self.values([*[t.value for t in (*sums, *simple)], *rows])
+            for t, total, kind in zip(sums, turn.values, kinds, strict=True):
+                turn.next.append(self.body.do(f"fadd reassoc nsz {kind} {total}, {names[t.value]}"))
+            for e, place in rows.items():
+                row = place(self.variables[v])
+                self.body.lines.append(f"  store {TYPES[e.dtype]} {names[e]}, ptr {row}{self.suffix}")
+            places = [self.place(t.buffer, t.indices) for t in simple]
+            for t, to in zip(simple, places, strict=True):
+                self.write(t, names[t.value], to)
+            self.suffix = ""
+        for t, total in zip(sums, turn.values, strict=True):
             self.write(Store(t.buffer, t.indices, t.value, True), total, self.place(t.buffer, t.indices))
 
     # Rows
@@ -205,29 +194,24 @@ class Nest(Elements):
         values = list(dict.fromkeys(t.value for t in split))
         rows = {e: self.row(e.dtype, ROW + 2 * pad) for e in values}
         size = self.outer(n)
-        stretch = fresh("stretch")
-        self.variables[stretch] = ""
         count = self.body.do(f"add nsw i64 {size}, {ROW - 1}")
-        opened = self.loop(stretch, "0", self.body.do(f"sdiv i64 {count}, {ROW}"))
-        first = self.body.do(f"mul nsw i64 {self.variables[stretch]}, {ROW}")
-        end = self.body.do(f"add nsw i64 {first}, {ROW}")
-        self.body.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
-        last = self.body.do(f"call i64 @llvm.smin.i64(i64 {end}, i64 {size})")
-        offset = self.body.do(f"sub nsw i64 {pad}, {first}")
+        with self.loop("0", self.body.do(f"sdiv i64 {count}, {ROW}")) as turn:
+            first = self.body.do(f"mul nsw i64 {turn.number}, {ROW}")
+            last = self.body.intrinsic("smin", "i64", self.body.do(f"add nsw i64 {first}, {ROW}"), size)
+            offset = self.body.do(f"sub nsw i64 {pad}, {first}")
 
-        def at(row: str, kind: str) -> Value:
-            def place(i: str) -> str:
-                where = self.body.do(f"add nsw i64 {i}, {offset}")
-                return self.body.do(f"getelementptr inbounds {kind}, ptr {row}, i64 {where}")
+            def at(row: str, kind: str) -> Value:
+                def place(i: str) -> str:
+                    where = self.body.do(f"add nsw i64 {i}, {offset}")
+                    return self.body.do(f"getelementptr inbounds {kind}, ptr {row}, i64 {where}")
 
-            return place
+                return place
 
-        self.innermost(v, first, last, sums, simple, {e: at(rows[e], TYPES[e.dtype]) for e in values})
-        self.cleared(rows, pad, last, offset)
-        places = {e: at(rows[e], TYPES[e.dtype]) for e in values}
-        for (buffer, indices, axis), group in groups.items():
-            self.gathered(v, first, last, buffer, indices, axis, group, places)
-        self.close(opened)
+            places = {e: at(rows[e], TYPES[e.dtype]) for e in values}
+            self.innermost(v, first, last, sums, simple, places)
+            self.cleared(rows, pad, last, offset)
+            for (buffer, indices, axis), group in groups.items():
+                self.gathered(v, first, last, buffer, indices, axis, group, places)
 
     def row(self, dtype: DType, size: int) -> str:
         name = f"%row{len(self.rows)}"
@@ -255,17 +239,16 @@ class Nest(Elements):
         shifts = [sign * c for c, _ in group]
         start = first if min(shifts) == 0 else self.body.do(f"add nsw i64 {first}, {min(shifts)}")
         stop = last if max(shifts) == 0 else self.body.do(f"add nsw i64 {last}, {max(shifts)}")
-        opened = self.loop(v, start, stop)
-        self.suffix = f", {GROUP}"
-        kind, total = TYPES[buffer.dtype], ""
-        for shift, (_, t) in zip(shifts, group, strict=True):
-            i = self.variables[v]
-            source = i if shift == 0 else self.body.do(f"sub nsw i64 {i}, {shift}")
-            part = self.body.do(f"load {kind}, ptr {rows[t.value](source)}{self.suffix}")
-            total = part if not total else self.body.do(f"fadd {kind} {total}, {part}")
-        self.write(Store(buffer, indices, group[0][1].value, True), total, self.place(buffer, indices))
-        self.suffix = ""
-        self.close(opened, parallel=True)
+        with self.over(v, start, stop, parallel=True) as turn:
+            self.suffix = f", {GROUP}"
+            kind, total = TYPES[buffer.dtype], ""
+            for shift, (_, t) in zip(shifts, group, strict=True):
+                i = turn.number
+                source = i if shift == 0 else self.body.do(f"sub nsw i64 {i}, {shift}")
+                part = self.body.do(f"load {kind}, ptr {rows[t.value](source)}{self.suffix}")
+                total = part if not total else self.body.do(f"fadd {kind} {total}, {part}")
+            self.write(Store(buffer, indices, group[0][1].value, True), total, self.place(buffer, indices))
+            self.suffix = ""
 
 
 def _groups(
