@@ -421,6 +421,37 @@ def test_measure_has_a_first_derivative_alone():
         stochastic.expectation(f, "best")
     with pytest.raises(ValueError, match="samples is 0"):
         stochastic.expectation(f, samples=0)
+    with pytest.raises(ValueError, match="samples is 1.5"):
+        stochastic.expectation(f, samples=1.5)
+
+
+def fresh(kind):
+    """A generator with a fixed seed."""
+    return {"Generator": np.random.default_rng, "RandomState": np.random.RandomState}[kind](3)
+
+
+@pytest.mark.parametrize("kind", ["Generator", "RandomState", "numpy.random"])
+def test_runs_that_draw_the_same_numbers_are_refused(kind):
+    """Each run less the mean of all others is 0 then, and so was the derivative, silently."""
+
+    def inside(rate):
+        if kind == "numpy.random":
+            np.random.seed(3)
+            return np.random.poisson(rate) * 1.0
+        return fresh(kind).poisson(rate) * 1.0
+
+    with pytest.raises(NotDifferentiable, match="draw the same numbers"):
+        grad(stochastic.expectation(inside, "score", samples=5))(3.0)
+    assert grad(stochastic.expectation(inside, "score"))(3.0) == inside(3.0) * (inside(3.0) / 3 - 1)
+
+    source = np.random if kind == "numpy.random" else fresh(kind)
+    outside = stochastic.expectation(lambda rate: source.poisson(rate) * 1.0, "score", samples=400)
+    assert abs(grad(outside)(3.0) - 1.0) < 0.5
+
+
+def test_results_that_are_no_numbers_are_refused():
+    with pytest.raises(NotDifferentiable, match="an output is a str"):
+        grad(stochastic.expectation(lambda m: "text", "score"))(1.0)
 
 
 def test_streams_are_numpys():

@@ -6,13 +6,13 @@ gradient of the expectation E f(X, p). If there is no path derivative (for a dis
 Carlo gradient estimation in machine learning (2020).
 """
 
-import functools
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import optree
 
 from effgrad.api import stop_gradient
+from effgrad.api.checks import check_outputs
 from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.reach import np
 from effgrad.effects import Effect, Handler, operation
@@ -21,6 +21,7 @@ from effgrad.functions.numpy.draws import Draw, take
 from effgrad.program import read
 from effgrad.toolbox.frozen import as_number_or_array, number, order, plain_tree
 from effgrad.toolbox.sampling import Sample
+from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Value
 
 P = ParamSpec("P")
@@ -44,7 +45,8 @@ def expectation(
 
     Arguments:
         f: a function that draws random numbers with NumPy (a generator made inside or passed in, or the functions of
-            `numpy.random`) and returns a pytree of numbers and arrays.
+            `numpy.random`) and returns a pytree of numbers and arrays. Several runs with "score" need a generator made
+            outside, or without a seed: with a fixed seed all runs would draw the same numbers.
         estimator: "path" differentiates the samples (reparametrisation), as draws do without this function too.
             "score" weighs a run by the derivative of the log-density of all its draws; it needs no derivative of `f`
             with respect to the samples, and is right for discrete draws, to every order. "measure" runs the rest of the
@@ -61,7 +63,7 @@ def expectation(
 
     Raises:
         NoRule: a draw has no path (or no log-density, or no measure-valued derivative) in a parameter that is traced.
-        NotDifferentiable: a second derivative is requested with "measure".
+        NotDifferentiable: a second derivative is requested with "measure", or the runs draw the same numbers.
 
     Foerster et al., DiCE: the infinitely differentiable Monte Carlo estimator (2018); Kool, van Hoof and Welling, Buy 4
     REINFORCE samples, get a baseline for free (2019); Mohamed et al. (2020).
@@ -76,15 +78,19 @@ def expectation(
     """
     if estimator not in ESTIMATORS:
         raise ValueError(f"estimator is {estimator!r}; choose one of {', '.join(map(repr, ESTIMATORS))}")
-    if samples < 1:
-        raise ValueError(f"samples is {samples}; an expectation takes at least one")
+    if not isinstance(samples, int | np.integer) or samples < 1:
+        raise ValueError(f"samples is {samples!r}; an expectation takes a whole number of them, at least one")
     runs: dict[str, Callable[..., list[Value]]] = {"path": _by_path, "score": _by_score, "measure": _by_measure}
 
     read_f = read(f)
 
     @derivative(expectation, f, estimator=estimator, samples=samples, baseline=baseline)
     def estimated(*args: Value, **kwargs: Value) -> Value:
-        program = functools.partial(read_f, *args, **kwargs)
+        def program() -> Value:
+            result = read_f(*args, **kwargs)
+            check_outputs(flatten(result)[0])
+            return result
+
         values = runs[estimator](program, samples, baseline)
         return optree.tree_map(lambda *parts: sum(parts[1:], parts[0]) / samples, *values) if samples > 1 else values[0]
 
@@ -107,22 +113,33 @@ def _by_path(program: Function, samples: int, baseline: bool) -> list[Value]:
 
 
 class Score(Handler[Sampled]):
-    """Draws that do not move. The sum of their log-densities is accumulated, as a function of the parameters."""
+    """Draws that do not move. The sum of their log-densities is accumulated, as a function of the parameters.
+
+    `state` is that of the generator after the first draw.
+    """
 
     def enter(self) -> None:
         self.log_density: Value = 0.0
+        self.state = b""
 
     def depend(self, sample: Sample) -> Value:
+        self.state = self.state or sample.state()
         self.log_density = self.log_density + sample.log_density()
         return sample.value
 
 
 def _by_score(program: Function, samples: int, baseline: bool) -> list[Value]:
     """Return runs times a factor, which is 1 and has the derivatives of the density divided by it, of every order."""
-    runs, factors = [], []
+    runs, factors, states = [], [], set()
     for _ in range(samples):
         with Score() as score:
             runs.append(program())
+        if score.state and score.state in states:  # each run less the mean of all others would be 0
+            raise NotDifferentiable(
+                f"the {samples} runs of an expectation draw the same numbers, as f makes its generator with a fixed "
+                "seed: make the generator outside of f, or leave samples= out"
+            )
+        states.add(score.state)
         factors.append(np.exp(score.log_density - stop_gradient(score.log_density)))
     plain_runs = [stop_gradient(run) for run in runs]
 

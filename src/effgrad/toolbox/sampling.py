@@ -9,6 +9,7 @@ Obermeyer, Pathwise derivatives beyond the reparameterization trick (2018); Moha
 estimation in machine learning (2020), table 1; Devroye, Non-uniform random variate generation (1986).
 """
 
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
@@ -61,6 +62,12 @@ class Sample(NamedTuple):
     parameters: Parameters
     plain: Parameters
     seed: Callable[[], int]
+
+    def state(self) -> bytes:
+        """The state of the generator after the draw."""
+        (generator,) = getattr(self.seed, "args", (np.random,))
+        state = generator.get_state(legacy=False) if hasattr(generator, "get_state") else generator.bit_generator.state
+        return pickle.dumps(state)
 
     def traced(self) -> Parameters:
         """The parameters that are traced."""
