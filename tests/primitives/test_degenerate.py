@@ -381,3 +381,36 @@ def test_a_pseudoinverse_of_full_rank_has_a_limit_behind_a_square_root_at_zero()
     with np.errstate(all="ignore"):
         by_forward = [jvp(f, (x,), (unit,))[1] for unit in np.eye(5)]
         np.testing.assert_allclose(grad(f)(x), by_forward, rtol=1e-12)
+
+
+def turned_up(vector):
+    """A vector with the sign that makes its first element positive, as programs choose it."""
+    return -vector if vector[0] < 0 else vector
+
+
+OF_UNIT_VECTORS = {
+    "lower": lambda n: np.linalg.eigh((4 * np.outer(n, n) - np.eye(4)) / 3)[1][:, -1],
+    "upper": lambda n: np.linalg.eigh((4 * np.outer(n, n) - np.eye(4)) / 3, "U")[1][:, -1],
+    "general": lambda n: np.linalg.eig((4 * np.outer(n, n) - np.eye(4)) / 3)[1].T[
+        np.argmax(np.linalg.eigvals((4 * np.outer(n, n) - np.eye(4)) / 3).real)].real,
+    "singular": lambda n: np.linalg.svd(np.eye(4) + 3 * np.outer(n, n))[0][:, 0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", OF_UNIT_VECTORS)
+@pytest.mark.parametrize("seed", range(2, 5))
+def test_the_sign_that_a_program_chooses_for_an_eigenvector(way, seed):
+    """The vector n from 4nn' - 1, as rotations become quaternions: three eigenvalues are equal, and the sign was lost.
+
+    The limit's matrix differed in its last bit, and so its vectors in their signs: the gradient had the other sign.
+    """
+    x = np.random.default_rng(seed).normal(size=4)
+    weights, u = np.array([0.3, -0.5, 0.8, 0.4]), np.array([0.3, -0.7, 0.5, 0.2])
+
+    def f(x):
+        return weights @ turned_up(OF_UNIT_VECTORS[way](x / np.sqrt(x @ x)))
+
+    r = np.sqrt(x @ x)
+    wanted = pytest.approx(np.sign(x[0]) * (weights @ (u - x * (x @ u) / r**2)) / r, rel=1e-8)
+    for slope in (grad(f)(x) @ u, jvp(f, (x,), (u,))[1]):
+        assert slope == wanted or (way == "general" and np.isnan(slope))  # rounding may leave no basis of eigenvectors

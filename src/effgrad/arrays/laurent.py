@@ -44,6 +44,13 @@ class Laurent:
         """The exponent of the first term that is not known."""
         return self.start + len(self.coefficients)
 
+    def through(self, value: Array) -> "Laurent":
+        """Return the series with `value` as its constant term, if only rounding tells the two apart."""
+        if self.start or np.shape(value) != self.coefficients.shape[1:]:
+            return self
+        near = np.abs(value - self.coefficients[0]) <= ROUNDING * np.max(np.abs(value), initial=0.0)
+        return Laurent(0, np.concatenate([np.where(near, value, self.coefficients[0])[None], self.coefficients[1:]]))
+
     def order(self) -> Array:
         """The index of each element's first nonzero coefficient, or the number of coefficients if there is none."""
         nonzero = self.coefficients != 0

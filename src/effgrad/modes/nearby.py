@@ -67,6 +67,8 @@ def _result(primitive: Primitive, series: list[Value], primals: list[Value], par
     """Return the series of a result, by the primitive's series rule, by linearity, or by its derivative."""
     if primitive.series is not None:
         given = [constant(p) if s is None else s for s, p in zip(series, primals, strict=True)]
+        if primitive.kind == "general":  # the signs of eigenvectors depend on the last bit of the matrix
+            given = [s.through(p) for s, p in zip(given, primals, strict=True)]
         result: Laurent | None = primitive.series(*given, **params)
         if result is not None:
             return result

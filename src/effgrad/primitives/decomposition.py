@@ -211,7 +211,8 @@ def _eigvals_order(a: Value, w: Value) -> Value:
 
 
 def _series_of_triangle(a: laurent.Laurent, lower: bool) -> Value:
-    return eigenseries.packed(laurent.linear(lambda c: hermitian_of_triangle(c, lower), a)) or laurent.unknown(a)
+    hermitian = laurent.linear(lambda c: hermitian_of_triangle(c, lower), a)
+    return eigenseries.packed(hermitian, lower=lower) or laurent.unknown(a)
 
 
 eigh_packed.series = _series_of_triangle

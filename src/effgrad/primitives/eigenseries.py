@@ -19,14 +19,16 @@ EQUAL = 1e-10
 DEFECTIVE = 1e7
 
 
-def packed(a: Laurent, hermitian: bool = True) -> Laurent | None:
-    """Return the series of the eigenvalues, as a row above the matrix of eigenvectors, for each matrix of a batch."""
+def packed(a: Laurent, hermitian: bool = True, lower: bool = True) -> Laurent | None:
+    """Return the series of the eigenvalues, as a row above the matrix of eigenvectors, for each matrix of a batch.
+
+    For a Hermitian matrix, `lower` says from which triangle LAPACK computes the signs of the eigenvectors at t = 0.
+    """
     if a.start < 0 or a.end <= 0:
         return None
     c = _from_zero(a)
     *batch, n, _ = c.shape[1:]
-    find = eigen if hermitian else normalized
-    found = [find(part) for part in np.moveaxis(c.reshape(len(c), -1, n, n), 1, 0)]
+    found = [eigen(part, True, lower) if hermitian else normalized(part) for part in np.moveaxis(c.reshape(len(c), -1, n, n), 1, 0)]
     known = min((len(v) for _, v in found), default=1)
     rows = [np.concatenate([w[:known, None], v[:known]], axis=1) for w, v in found]
     return Laurent(0, np.stack(rows, axis=1).reshape(known, *batch, n + 1, n))
@@ -84,7 +86,7 @@ def _from_zero(a: Laurent) -> Array:
     return np.concatenate([lead, a.coefficients])[: a.end]
 
 
-def eigen(c: Array, hermitian: bool = True) -> tuple[Array, Array]:
+def eigen(c: Array, hermitian: bool = True, lower: bool = True) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors from coefficients of shape (terms, n, n); unknown vectors are NaN.
 
     The eigenvectors of a general matrix are not normalized.
@@ -92,7 +94,7 @@ def eigen(c: Array, hermitian: bool = True) -> tuple[Array, Array]:
     terms, n, _ = c.shape
     if n == 1:
         return c[:, 0], np.concatenate([np.ones((1, 1, 1)), np.zeros((terms - 1, 1, 1))])
-    w, v = np.linalg.eigh(c[0]) if hermitian else np.linalg.eig(c[0])
+    w, v = np.linalg.eigh(c[0], "L" if lower else "U") if hermitian else np.linalg.eig(c[0])
     if np.isrealobj(c) and not np.imag(w).any():  # NumPy 2.5 returns complex numbers for every general matrix
         w, v = np.real(w), np.real(v)
     if not hermitian and not np.linalg.cond(v) < DEFECTIVE:
