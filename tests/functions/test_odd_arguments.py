@@ -9,6 +9,7 @@ import scipy.ndimage
 import scipy.special
 import scipy.stats
 from scipy import sparse, stats
+from scipy.spatial import distance
 
 from effgrad import NoRule, check_grad, grad, jvp, value_and_grad, vjp
 from effgrad.arrays.protocols import ask_numpy
@@ -144,6 +145,9 @@ REJECTED = {
     "unsafe cast": lambda x: np.add(x, x, dtype="f4", casting="no"),
     "order of a copy": lambda x: np.copy(x, order="Z"),
     "cast that loses digits": lambda x: x.astype(np.float32, casting="safe"),
+    "an array to begin with": lambda x: np.prod(x, -1, initial=x[0]),
+    "bounds given twice": lambda x: np.clip(x, None, None, max=x),
+    "an axis of a number": lambda x: np.cumsum(x[0, 0], 2),
 }
 
 
@@ -263,6 +267,16 @@ def test_values_and_dtypes_are_numpys(name):
         assert np.result_type(value) == np.result_type(f(x))
 
 
+BATCH = np.array([[[1.0, 2.0], [0.5, 3.0]], [[0.2, 1.5], [2.5, 0.7]]])
+@pytest.mark.parametrize("product", [np.dot, np.inner])
+def test_a_product_with_a_traced_number_is_in_double_precision(run, product):
+    """NumPy makes an array of the number, unlike in `0.5 * x`."""
+    x = np.float32([1, 2])
+    value, (slope, slopes) = run(value_and_grad)(lambda a, x: np.sum(product(a, x)), argnums=(0, 1))(0.3, x)
+    assert value.dtype == np.float64 and value == np.sum(product(0.3, x))
+    assert slope == 3.0 and slopes.dtype == np.float32
+
+
 DERIVATIVES = {
     "an order that is cut": lambda x: scipy.special.spherical_jn(0.5, x) + scipy.special.spherical_in(2.5, x),
     "a gradient of a number": lambda x: scipy.ndimage.gaussian_gradient_magnitude(x[0], 1.2) * x,
@@ -271,6 +285,20 @@ DERIVATIVES = {
     "an open mesh": lambda x: np.multiply(*np.ix_(x, [1.0, 2.0])),
     "lengths of a pixel": lambda x: scipy.ndimage.distance_transform_edt([[1, 1, 0], [0, 1, 1]], x),
     "lengths of a pixel, with places": lambda x: scipy.ndimage.distance_transform_edt([1, 1, 0], x[0], True, True)[0],
+    "a multiple of the identity": lambda x: scipy.linalg.solve_sylvester([[3, x[1]], [1, 4]], [[2, 1], [0, 1]], x[0]),
+    "a list beside a dtype": lambda x: np.add([[[0.5, 0.4]]], x, dtype=float) * np.hypot([0.5, 0.4], x, dtype=float),
+    **{
+        f"weights of {metric.__name__}": lambda x, metric=metric: metric([*x, 0.0], [0.4, 1.0, 0.0], [*(x**2), 0.3])
+        for metric in (distance.chebyshev, distance.cosine, distance.correlation, distance.canberra)
+    },
+    "equations for a batch": lambda x: scipy.linalg.solve_sylvester([[3, x[1]], [1, 4]], x * np.eye(2), BATCH * x),
+    "too many to choose": lambda x: scipy.special.perm(1, x * [1, 2]) + scipy.special.comb(x * [1, 2], 1.5),
+    "repetitions": lambda x: scipy.special.comb(3, x, repetition=True) * x,
+    "a profile without width": lambda x: scipy.special.voigt_profile(x, 0.0, x[::-1]),
+    "no axes in common": lambda x: np.tensordot(0.8, x, axes=-2) * x,
+    "cuts by no floats": lambda x: np.hsplit(x[None], np.zeros(0))[0] * x,
+    "a loop of other dtypes": lambda x: np.real(scipy.special.eval_chebyu([2, 3], x, dtype=complex)) * x,
+    "weights of braycurtis": lambda x: distance.braycurtis([*x, 0.2], [0.4, 0.9, 0.1], [*(x**2), 0.3]),
 }
 
 

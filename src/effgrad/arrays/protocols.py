@@ -305,7 +305,8 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Para
         axis = options.pop("axis")
         inputs = [np.moveaxis(x, axis, -1) for x in inputs]
     if dtype is not None:
-        inputs = [x.astype(dtype) if isinstance(x, Tracer) else np.asarray(x, dtype)[()] for x in inputs]
+        loop = zip(inputs, _kinds_of_loop(ufunc, inputs, dtype), strict=True)
+        inputs = [x.astype(kind) if isinstance(x, Tracer) else np.asarray(x, kind)[()] for x, kind in loop]
     if options or type(target) is tuple:
         raise NoRule(f"numpy.{ufunc.__name__} with {', '.join(options) or 'several outputs'} has no derivative rule")
     result = map_leaves(lambda part: in_order(part, order), ufunc(*inputs))
@@ -313,10 +314,17 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Para
     return result if where is True else np.where(where, result, 0.0 if target is None else target)
 
 
+def _kinds_of_loop(ufunc: np.ufunc, inputs: Sequence[Value], dtype: DTypeLike) -> Sequence[DTypeLike]:
+    """Return the dtypes in which a ufunc takes its arguments when it computes its result in a dtype."""
+    given = [np.asarray(example(x)).dtype for x in inputs]
+    signature = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+    return ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout), signature=signature, casting="unsafe")[: ufunc.nin]
+
+
 def _refuse_as_numpy(ufunc: np.ufunc, inputs: Sequence[Value], options: Params) -> None:
     """Raise NumPy's error if it rejects the options of a ufunc's call, tried with numbers of the arguments' dtypes."""
     if options and ufunc.signature is None:
-        ufunc(*[np.ones((), np.result_type(example(x))) for x in inputs], **options)
+        ufunc(*[np.ones((), np.asarray(example(x)).dtype) for x in inputs], **options)
     elif options:
         ask_numpy(ufunc, inputs, options)
 

@@ -345,6 +345,8 @@ def _clip(
 ) -> Value:  # fmt: skip
     if (a_min is np._NoValue) != (a_max is np._NoValue):
         raise TypeError("numpy.clip was given one of two bounds by its place: give both, or one as min= or max=")
+    if a_min is not np._NoValue and not min is max is None:
+        raise ValueError("Passing `min` or `max` to numpy.clip is forbidden when `a_min` and `a_max` are provided")
     low, high = (min, max) if a_min is np._NoValue else (a_min, a_max)
     a = to_operand(a)
     least, largest = extremes(dtype_of(a))

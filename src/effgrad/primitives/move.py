@@ -223,7 +223,8 @@ def _roll(a: Value, shift: Value, axis: Axes = None) -> Value:
 
 def _array_split(ary: Value, indices_or_sections: Value, axis: int = 0) -> Value:
     """Return slices of an array along an axis, cut where NumPy cuts an `arange` of its length."""
-    pieces = np.array_split(np.arange(ary.shape[axis]), known(indices_or_sections))
+    cuts = known(indices_or_sections)  # floats may be a number of sections or no indices
+    pieces = np.array_split(np.arange(ary.shape[axis]), np.asarray(example(cuts)) if ndim_of(cuts) else cuts)
     before = (slice(None),) * (axis % ary.ndim)
     return [ary[(*before, slice(p[0], p[0] + len(p)) if len(p) else slice(0))] for p in map(np.ndarray.tolist, pieces)]
 
@@ -395,6 +396,5 @@ FUNCTIONS.enter({np.roll: _roll, np.array_split: _array_split, np.diagonal: _dia
 CONSTANT.enter({
     np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,
     np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,
-    np.array_repr,
-    np.array_str, np.may_share_memory, np.shares_memory,
+    np.array_repr, np.array_str, np.may_share_memory, np.shares_memory,
 })  # fmt: skip

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from effgrad.arrays import library_matrices
-from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, ndim_of, shape_of
 from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.traced import view
-from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, plain, to_operand
+from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, example, plain, to_operand
 from effgrad.primitives import cotangents
 from effgrad.primitives.batching import Arguments, stacked
 from effgrad.primitives.complexes import conj, is_complex
@@ -216,11 +216,9 @@ matmul = linear(
 
 def _dot(a: Value, b: Value) -> Value:
     a, b = to_operand(a), to_operand(b)
-    na, nb = ndim_of(a), ndim_of(b)
-    if na == 0 or nb == 0:
-        number, other = (a, b) if na == 0 else (b, a)
-        return other * (number if isinstance(number, Tracer) else np.asarray(number))
-    return _dot_of_matrices(a, b) if nb <= 2 and na <= 2 else _DOT_OF_OTHERS(a, b)
+    if not ndim_of(a) or not ndim_of(b):
+        return _as_array(a) * _as_array(b)
+    return _dot_of_matrices(a, b) if ndim_of(a) <= 2 and ndim_of(b) <= 2 else _DOT_OF_OTHERS(a, b)
 
 
 def _dot_of_matrices(a: Value, b: Value) -> Value:
@@ -233,11 +231,14 @@ def _dot_of_matrices(a: Value, b: Value) -> Value:
 
 def _inner(a: Value, b: Value) -> Value:
     a, b = to_operand(a), to_operand(b)
-    if 0 not in (ndim_of(a), ndim_of(b)):
-        return _INNER(a, b)
-    # NumPy turns a Python number into an array in double precision.
-    a, b = (x if isinstance(x, Tracer) else np.asarray(x) for x in (a, b))
-    return a * b
+    return _INNER(a, b) if ndim_of(a) and ndim_of(b) else _as_array(a) * _as_array(b)
+
+
+def _as_array(x: Value) -> Value:
+    """Return an operand with a Python number turned into NumPy's, in double precision."""
+    if isinstance(x, Tracer):
+        return UFUNCS[np.positive](x) if type(example(x)) in PYTHON_NUMBERS else x
+    return np.asarray(x)
 
 
 # These functions add in another order than a product of matrices, so their rounding errors differ.
@@ -249,13 +250,12 @@ _INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1))
 def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value:
     a, b = to_operand(a), to_operand(b)
     na, nb = ndim_of(a), ndim_of(b)
-    if isinstance(axes, int) and not 0 <= axes <= min(na, nb):
+    if isinstance(axes, int) and axes > min(na, nb):
         raise ValueError("shape-mismatch for sum")
-    left, right = (range(na - axes, na), range(axes)) if isinstance(axes, int) else axes
+    left, right = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
     left, right = list(normalize_axis_tuple(left, na)), list(normalize_axis_tuple(right, nb))
-    names_a, names_b = list(range(na)), list(range(na, na + nb))
-    for i, j in zip(left, right, strict=True):
-        names_b[j] = names_a[i]
+    contracted = dict(zip(right, left, strict=True))
+    names_a, names_b = list(range(na)), [contracted.get(j, na + j) for j in range(nb)]
     if [shape_of(a)[i] for i in left] != [shape_of(b)[j] for j in right]:
         raise ValueError("shape-mismatch for sum")
     if not isinstance(plain(a), Tracer) and not isinstance(plain(b), Tracer):

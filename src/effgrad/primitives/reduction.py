@@ -14,7 +14,7 @@ from effgrad.primitives.given import as_computed, value_with_derivative
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, quotient_or_zero, step_weight
 from effgrad.primitives.move import reshape
 from effgrad.primitives.primitive import Primitive, elementwise, general, linear
-from effgrad.vocabulary import Axis, Cotangent, DTypeLike, Function, Option, Tangent, Value
+from effgrad.vocabulary import Axis, Cotangent, DType, DTypeLike, Function, Option, Tangent, Value
 
 
 def _expand(g: Cotangent, x: Value, axis: Axis) -> Value:
@@ -153,6 +153,20 @@ def _placed(g: Cotangent, share: object) -> Value:
 maximum_of, minimum_of = _extremum(np.max, "max", maximum), _extremum(np.min, "min", minimum)
 
 
+def _only_where(a: Value, where: Value, neutral: Value) -> Value:
+    mask = choice(where)
+    if np.broadcast_shapes(shape_of(mask), shape_of(a)) != shape_of(a):
+        np.sum(np.zeros(shape_of(a)), where=np.ones(shape_of(mask), bool))  # NumPy's error
+    return np.where(mask, a, np.asarray(neutral, a.dtype))
+
+
+def _of_kind(initial: Value, kind: DType) -> Value:
+    """Return the number that a reduction begins with in a dtype; for an array raise NumPy's error."""
+    if ndim_of(initial):
+        np.add.reduce([0.0], initial=np.zeros(shape_of(initial)))
+    return initial.astype(kind) if isinstance(initial, Tracer) else kind.type(initial)
+
+
 def _reduction(primitive: Primitive, neutral: Value, combine: Function) -> Function:
     def rule(
         a: Value,
@@ -169,10 +183,7 @@ def _reduction(primitive: Primitive, neutral: Value, combine: Function) -> Funct
         if dtype is not None:
             a = a.astype(dtype)
         if where is not True:
-            mask = choice(where)
-            if np.broadcast_shapes(shape_of(mask), shape_of(a)) != shape_of(a):
-                np.sum(np.zeros(shape_of(a)), where=np.ones(shape_of(mask), bool))  # NumPy's error
-            a = np.where(mask, a, np.asarray(neutral, a.dtype))
+            a = _only_where(a, where, neutral)
         if isinstance(axis, tuple) and primitive is prod:
             result = _product_over(a, axis)
         elif initial is not None and not a.size:  # the maximum of no elements is `initial`
@@ -182,8 +193,7 @@ def _reduction(primitive: Primitive, neutral: Value, combine: Function) -> Funct
         if dtype is not None and dtype_of(result) != dtype:  # NumPy adds small integers in 64 bits
             result = result.astype(dtype)
         if initial is not None:
-            kind = dtype_of(result)
-            result = combine(result, initial.astype(kind) if isinstance(initial, Tracer) else kind.type(initial))
+            result = combine(result, _of_kind(initial, dtype_of(result)))
         return _expand(result, a, axis) if keepdims is True else result
 
     return rule
@@ -328,7 +338,7 @@ power_root = elementwise(
 def _cumsum(a: Value, axis: Axis = None, dtype: DTypeLike = None) -> Value:
     if dtype is not None:
         a = a.astype(dtype)
-    return cumsum(np.ravel(a), axis=0) if axis is None or ndim_of(a) == 0 else cumsum(a, axis=axis)
+    return cumsum(np.ravel(a), axis=0) if axis is None else cumsum(a if ndim_of(a) else np.ravel(a), axis=axis)
 
 
 def logsumexp(a: Value, axis: Axis = None, b: Value = None, keepdims: bool = False, return_sign: bool = False) -> Value:

@@ -13,7 +13,7 @@ derivative of the matrix logarithm and estimating the condition number (2013).
 
 import scipy.linalg
 
-from effgrad.arrays.layout import shape_of
+from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy.tables import over_batches, require
@@ -65,10 +65,19 @@ sylvester: Primitive = general(
     vjp=(
         lambda g, y, a, b, q: -np.matmul(_sylvester_or_nan(mT(a), mT(b), g), mT(y)),
         lambda g, y, a, b, q: -np.matmul(mT(y), _sylvester_or_nan(mT(a), mT(b), g)),
-        lambda g, y, a, b, q: _sylvester_or_nan(mT(a), mT(b), g),
+        # SciPy takes a number for a multiple of the identity.
+        lambda g, y, a, b, q: (np.asarray if ndim_of(q) else np.trace)(_sylvester_or_nan(mT(a), mT(b), g)),
     ),
     name="solve_sylvester",
 )
+
+
+def _solve_sylvester(a: Value, b: Value, q: Value) -> Value:
+    batch = np.broadcast_shapes(*(shape_of(x)[:-2] for x in (a, b, q)))
+    return sylvester(*(
+        np.broadcast_to(x, batch + shape_of(x)[-2:]) if ndim_of(x) and shape_of(x)[:-2] != batch else x
+        for x in (a, b, q)
+    ))  # fmt: skip
 
 
 # The unitary factor Q of a = Q h, with h Hermitian. The factor of a wide matrix has orthonormal rows.
@@ -234,5 +243,5 @@ RULES = {
     "sqrtm": _of_matrix(sqrtm), "logm": _of_matrix(logm), "signm": _of_matrix(signm),
     "funm": over_batches(_funm, 2),
     "fractional_matrix_power": over_batches(_fractional_matrix_power, 2), "expm_frechet": _expm_frechet,
-    "solve_sylvester": lambda a, b, q: sylvester(a, b, q),
+    "solve_sylvester": _solve_sylvester,
 }  # fmt: skip

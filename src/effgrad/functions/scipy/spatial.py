@@ -4,14 +4,16 @@ from scipy.spatial import distance
 
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
+from effgrad.arrays.value import plain
 from effgrad.functions.scipy.tables import reals, require, rules_of
 from effgrad.primitives.reduction import mark_underflow, root, root_of
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 
-def _cosine(u: Value, v: Value) -> Value:
-    sizes = _size(u) * _size(v)
-    return 1 - np.sum(u * v, axis=-1) / sizes
+def _correlation(u: Value, v: Value, w: Value = None, centered: bool = True) -> Value:
+    if centered:
+        u, v = _centred(u, w), _centred(v, w)
+    return 1 - _weighted(u * v, w) / (_size(u, w) * _size(v, w))
 
 
 def _size(u: Value, w: Value = None) -> Value:
@@ -19,8 +21,8 @@ def _size(u: Value, w: Value = None) -> Value:
     return root(mark_underflow(_weighted(u**2, w), u, axis=-1))
 
 
-def _centred(u: Value) -> Value:
-    return u - np.mean(u, axis=-1, keepdims=True)
+def _centred(u: Value, w: Value) -> Value:
+    return u - np.expand_dims(np.mean(u, axis=-1) if w is None else np.sum(u * w, axis=-1) / np.sum(w), -1)
 
 
 def _minkowski(u: Value, v: Value, p: Value = 2, w: Value = None) -> Value:
@@ -29,23 +31,34 @@ def _minkowski(u: Value, v: Value, p: Value = 2, w: Value = None) -> Value:
     return root_of(mark_underflow(_weighted(np.abs(u - v) ** p, w), u - v, axis=-1), 1 / p)
 
 
+def _times(terms: Value, w: Value) -> Value:
+    return terms if w is None else np.asarray(w) * terms
+
+
 def _weighted(terms: Value, w: Value) -> Value:
-    return np.sum(terms if w is None else w * terms, axis=-1)
+    return np.sum(_times(terms, w), axis=-1)
 
 
 def _mahalanobis(u: Value, v: Value, VI: Value) -> Value:
     return root(mark_underflow(np.sum(np.matmul(u - v, VI) * (u - v), axis=-1), u - v, axis=-1))
 
 
+def _canberra(u: Value, v: Value, w: Value = None) -> Value:
+    size = np.abs(u) + np.abs(v)
+    zero = plain(size) == 0  # two zeros have the distance 0
+    terms = np.where(zero, 0.0, np.abs(u - v) / np.where(zero, 1.0, size))
+    return np.nansum(_times(terms, w), axis=-1)
+
+
 METRICS: dict[str, Value] = {
     "euclidean": lambda u, v, w=None: _size(u - v, w),
     "sqeuclidean": lambda u, v, w=None: _weighted((u - v) ** 2, w),
     "cityblock": lambda u, v, w=None: _weighted(np.abs(u - v), w),
-    "chebyshev": lambda u, v: np.max(np.abs(u - v), axis=-1),
-    "cosine": _cosine,
-    "correlation": lambda u, v: _cosine(_centred(u), _centred(v)),
-    "canberra": lambda u, v: np.sum(np.abs(u - v) / (np.abs(u) + np.abs(v)), axis=-1),
-    "braycurtis": lambda u, v: np.sum(np.abs(u - v), axis=-1) / np.sum(np.abs(u + v), axis=-1),
+    "chebyshev": lambda u, v, w=None: np.max(_times(np.abs(u - v), w if w is None else plain(w) > 0), axis=-1),
+    "cosine": lambda u, v, w=None: _correlation(u, v, w, centered=False),
+    "correlation": _correlation,
+    "canberra": _canberra,
+    "braycurtis": lambda u, v, w=None: _weighted(np.abs(u - v), w) / _weighted(np.abs(u + v), w),
     "minkowski": _minkowski,
     "mahalanobis": _mahalanobis,
 }

@@ -89,12 +89,19 @@ def _factorial(n: Value, exact: bool = False, extend: str = "zero") -> Value:
 
 def _comb(n: Value, k: Value, *, exact: bool = False, repetition: bool = False) -> Value:
     _refuse_exact("comb", exact)
-    return sp.binom(n + k - 1 if repetition else n, k)
+    if repetition:
+        return np.where((plain(k) == 0) & (plain(n) >= 0), 1.0, sp.binom(n + k - 1, k))
+    return np.where(_can_choose(n, k), sp.binom(n, k), 0.0)
 
 
 def _perm(n: Value, k: Value, exact: bool = False) -> Value:
     _refuse_exact("perm", exact)
-    return sp.poch(n - k + 1, k)
+    return np.where(_can_choose(n, k), sp.poch(n - k + 1, k), 0.0)
+
+
+def _can_choose(n: Value, k: Value) -> Value:
+    n, k = np.asarray(plain(n)), np.asarray(plain(k))
+    return (k <= n) & (n >= 0) & (k >= 0)
 
 
 def _refuse_exact(name: str, exact: bool) -> None:

@@ -101,9 +101,18 @@ def over_normal_density(x: Value) -> Value:
 
 
 def _voigt_slope(x: Value, sigma: Value, gamma: Value) -> Value:
-    # The profile is the real part of erfcx(z) / (sigma sqrt(2 pi)).
-    z = (gamma - 1j * x) / (sigma * np.sqrt(2).item())
-    return erfcx_slope(z) / (2 * SQRT_PI)
+    """Return the derivative of the profile by gamma, whose imaginary part is that by x."""
+    # The profile is the real part of erfcx(z) / (sigma sqrt(2 pi)), and with sigma = 0 that of 1 / (pi w).
+    w, zero = gamma - 1j * x, plain(sigma) == 0
+    width = np.where(zero, 1.0, sigma)
+    z = np.where(zero, 1.0, w) / (width * np.sqrt(2).item())
+    return np.where(zero, -1 / (np.pi * np.where(zero, w, 1.0) ** 2), erfcx_slope(z) / (2 * SQRT_PI) / width**2)
+
+
+def _voigt_in_width(y: Value, x: Value, sigma: Value, gamma: Value) -> Value:
+    w, zero = gamma - 1j * x, plain(sigma) == 0
+    narrow = -2 * sigma * np.real(1 / np.where(zero, w, 1.0) ** 3) / np.pi
+    return np.where(zero, narrow, -(y + np.real(_voigt_slope(x, sigma, gamma) * w)) / np.where(zero, 1.0, sigma))
 
 
 # Functions with orders and degrees, which are constants.
@@ -268,11 +277,9 @@ enter({
     sp.dawsn: _dawsn,
     sp.wofz: lambda y, z: -1j * erfcx_slope(-1j * z),
     sp.voigt_profile: (
-        lambda y, x, sigma, gamma: np.imag(_voigt_slope(x, sigma, gamma)) / sigma**2,
-        lambda y, x, sigma, gamma: (
-            -(y + np.real(_voigt_slope(x, sigma, gamma) * (gamma - 1j * x)) / sigma**2) / sigma
-        ),
-        lambda y, x, sigma, gamma: np.real(_voigt_slope(x, sigma, gamma)) / sigma**2,
+        lambda y, x, sigma, gamma: np.imag(_voigt_slope(x, sigma, gamma)),
+        _voigt_in_width,
+        lambda y, x, sigma, gamma: np.real(_voigt_slope(x, sigma, gamma)),
     ),
     sp.erfinv: lambda y, x: SQRT_PI / 2 * np.exp(y * y),
     sp.erfcinv: lambda y, x: -SQRT_PI / 2 * np.exp(y * y),
