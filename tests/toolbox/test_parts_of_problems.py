@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import scipy.optimize as so
+import scipy.sparse as sp
 from differences import directional
 
 from effgrad import compile, grad, jacobian, vmap
@@ -191,3 +192,47 @@ def test_marginals_of_a_linear_program():
 
     np.testing.assert_allclose(of_a_bound(p), [1.1, 0, 0, -0.7])
     np.testing.assert_allclose(jacobian(of_a_bound)(p), [[1, 0], [0, 0], [0, 0], [0, -1]])
+
+
+def sparse_design(p):
+    return sp.csr_array(np.array([[1.0, 0.0], [2.0, 1.0], [0.0, 3.0]])) * p
+
+
+def dense_design(p):
+    return sparse_design(p).toarray()
+
+
+SIDE = np.array([1.0, 2.0, 0.5])
+SPARSE = {
+    "lsq_linear": (
+        lambda p: so.lsq_linear(sparse_design(p), SIDE * p**2).x,
+        lambda p: np.linalg.lstsq(dense_design(p), SIDE * p**2)[0],
+    ),
+    "linprog": (
+        lambda p: so.linprog([-1.0, -2.0], A_ub=sparse_design(p)[:2], b_ub=[4.0, 10.0 - p]).x,
+        lambda p: np.array([0.0, 10.0 / p - 1.0]),
+    ),
+    "a Jacobian of least_squares": (
+        lambda p: so.least_squares(
+            lambda x: sparse_design(p) @ x - SIDE * p**2, [0.0, 0.0], jac=lambda x: sparse_design(p)
+        ).x,
+        lambda p: np.linalg.lstsq(dense_design(p), SIDE * p**2)[0],
+    ),
+    "LinearConstraint": (
+        lambda p: so.minimize(
+            lambda x: np.sum((x - 2) ** 2), [0.0, 0.0], method="trust-constr",
+            constraints=so.LinearConstraint(sp.csr_array(np.array([[1.0, 1.0]])) * p, -np.inf, 1.0),
+        ).x,
+        lambda p: np.full(2, 0.5 / p),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_matrices_in_compiled_programs_and_batches(name):
+    solve, closed_form = SPARSE[name]
+    points = np.array([1.1, 1.3])
+    expected = np.stack([directional(closed_form, p, np.array(1.0))[0] for p in points])
+    slope = compile(jacobian(solve))
+    np.testing.assert_allclose([slope(p) for p in points], expected, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(vmap(jacobian(solve))(points), expected, rtol=1e-6, atol=1e-9)

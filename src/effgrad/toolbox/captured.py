@@ -21,9 +21,10 @@ from effgrad import program
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.labelled import without_labels
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, depends, example, plain
+from effgrad.arrays.value import Tracer, depends, example, plain, traced_inside
 from effgrad.effects.effect import activations, frames
 from effgrad.errors import EffgradError, EscapedValue, NotBatched, StagingWarning, warn
+from effgrad.functions.scipy.sparse_value import TracedSparse
 from effgrad.modes.batched import Batch
 from effgrad.stage.closures import ClosedStage, replay
 from effgrad.stage.graph import Graph
@@ -57,12 +58,14 @@ class Closure:
     """The traced values that a solver's call depends on, in the order in which they were found.
 
     `functions` are the captured functions of the user, and `results` the solver's results for recent values.
+    `matrices` has the elements of each sparse matrix among the arguments, after the matrix itself.
     """
 
     def __init__(self) -> None:
         self.values: list[Value] = []
         self.functions: dict[int, Captured] = {}
         self.results: dict[Any, Value] = {}
+        self.matrices: dict[int, tuple[Value, Value, Value]] = {}
 
     @property
     def alive(self) -> bool:
@@ -95,6 +98,8 @@ class Closure:
             return Bounds(self.converted(tree.lb, values), self.converted(tree.ub, values), tree.keep_feasible)
         if isinstance(tree, LinearConstraint | NonlinearConstraint):
             return self._constraint(tree, values)
+        if type(tree) is TracedSparse:
+            return self._sparse(tree, values)
         if isinstance(tree, Tracer):
             return self.current(tree, values) if depends(tree) else as_number_or_array(tree)
         if isinstance(tree, dict):
@@ -106,6 +111,14 @@ class Closure:
                 self.functions[id(tree)] = Captured(tree, self)
             return self.functions[id(tree)].bound(values)
         return tree
+
+    def _sparse(self, matrix: TracedSparse, values: Sequence[Value]) -> TracedSparse:
+        """Return a sparse matrix with its elements replaced, which are one value, and the same one in each call."""
+        if id(matrix) not in self.matrices:
+            stored = matrix.stored()
+            self.matrices[id(matrix)] = matrix, stored.places, stored.vector
+        _, places, vector = self.matrices[id(matrix)]
+        return TracedSparse(places, self.converted(vector, values))
 
     def _constraint(self, given: Value, values: Sequence[Value]) -> Value:
         lower, upper = self.converted((given.lb, given.ub), values)
@@ -273,7 +286,7 @@ class Captured:
             result = without_labels(self.f(*args, **kwargs))
         except (EscapedValue, NotBatched):  # it uses a value of a program that has ended, or takes several paths
             return False, None
-        return _operations() == before and not any(map(depends, optree.tree_leaves(result))), result
+        return _operations() == before and not any(map(traced_inside, optree.tree_leaves(result))), result
 
     def capture(self, values: Sequence[Value], leaves: list[Value], tree: Tree) -> Path:
         """Stage the path that the function takes for arguments with these leaves."""

@@ -48,7 +48,7 @@ def plain_constraint(given: Value) -> Value:
     if isinstance(given, Bounds):
         return plain_bounds(given)
     if isinstance(given, LinearConstraint):
-        return LinearConstraint(number(given.A), number(given.lb), number(given.ub), given.keep_feasible)
+        return LinearConstraint(plain_tree(given.A), number(given.lb), number(given.ub), given.keep_feasible)
     if isinstance(given, NonlinearConstraint):
         fun, jac, hess = (Observed(f) if callable(f) else f for f in (given.fun, given.jac, given.hess))
         constraint: Function = NonlinearConstraint
