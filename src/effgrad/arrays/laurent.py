@@ -45,11 +45,19 @@ class Laurent:
         return self.start + len(self.coefficients)
 
     def through(self, value: Array) -> "Laurent":
-        """Return the series with `value` as its constant term, if only rounding tells the two apart."""
+        """Return the series with `value` as its constant term, if only rounding tells the two apart.
+
+        The last bit of a matrix decides the signs of its eigenvectors.
+        """
         if self.start or np.shape(value) != self.coefficients.shape[1:]:
             return self
         near = np.abs(value - self.coefficients[0]) <= ROUNDING * np.max(np.abs(value), initial=0.0)
         return Laurent(0, np.concatenate([np.where(near, value, self.coefficients[0])[None], self.coefficients[1:]]))
+
+    def from_zero(self) -> Array:
+        """Return the coefficients from order 0 on, of a series without negative orders."""
+        lead = _zeros((self.start, *self.coefficients.shape[1:]), self.coefficients.dtype)
+        return _concatenate([lead, self.coefficients])
 
     def order(self) -> Array:
         """The index of each element's first nonzero coefficient, or the number of coefficients if there is none."""

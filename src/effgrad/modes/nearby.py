@@ -67,8 +67,8 @@ def _result(primitive: Primitive, series: list[Value], primals: list[Value], par
     """Return the series of a result, by the primitive's series rule, by linearity, or by its derivative."""
     if primitive.series is not None:
         given = [constant(p) if s is None else s for s, p in zip(series, primals, strict=True)]
-        if primitive.kind == "general":  # the signs of eigenvectors depend on the last bit of the matrix
-            given = [s.through(p) for s, p in zip(given, primals, strict=True)]
+        if primitive.kind == "general":
+            given = list(map(Laurent.through, given, primals))
         result: Laurent | None = primitive.series(*given, **params)
         if result is not None:
             return result
@@ -110,12 +110,8 @@ def _by_derivative(primitive: Primitive, series: list[Value], primals: list[Valu
     inputs: list[Value] = []
     with Taylor(end - 1) as taylor:
         for s, p in zip(series, primals, strict=True):
-            if s is None:
-                inputs.append(p)
-                continue
-            lead = np.zeros((s.start, *s.coefficients.shape[1:]), s.coefficients.dtype)
-            first, *others = np.concatenate([lead, s.coefficients])[:end]
-            inputs.append(taylor.variable(first, others))
+            first, *others = [p] if s is None else s.from_zero()[:end]
+            inputs.append(p if s is None else taylor.variable(first, others))
         if not isinstance(result := primitive(*inputs, **params), Tracer):
             return constant(result)
         rows = [np.asarray(plain(result.shadow[k])) for k in range(end)]

@@ -26,9 +26,10 @@ def packed(a: Laurent, hermitian: bool = True, lower: bool = True) -> Laurent | 
     """
     if a.start < 0 or a.end <= 0:
         return None
-    c = _from_zero(a)
+    c = a.from_zero()
     *batch, n, _ = c.shape[1:]
-    found = [eigen(part, True, lower) if hermitian else normalized(part) for part in np.moveaxis(c.reshape(len(c), -1, n, n), 1, 0)]
+    parts = np.moveaxis(c.reshape(len(c), -1, n, n), 1, 0)
+    found = [eigen(part, True, lower) if hermitian else normalized(part) for part in parts]
     known = min((len(v) for _, v in found), default=1)
     rows = [np.concatenate([w[:known, None], v[:known]], axis=1) for w, v in found]
     return Laurent(0, np.stack(rows, axis=1).reshape(known, *batch, n + 1, n))
@@ -59,7 +60,7 @@ def packed_svd(a: Laurent) -> Laurent | None:
     """
     if a.start < 0 or a.end <= 0:
         return None
-    c = _from_zero(a)
+    c = a.from_zero()
     *batch, m, n = c.shape[1:]
     rows = []
     for part in np.moveaxis(c.reshape(len(c), -1, m, n), 1, 0):
@@ -78,12 +79,6 @@ def packed_svd(a: Laurent) -> Laurent | None:
     known = min(map(len, rows), default=1)
     size = (m + n + 1) * min(m, n)
     return Laurent(0, np.stack([row[:known] for row in rows], axis=1).reshape(known, *batch, size))
-
-
-def _from_zero(a: Laurent) -> Array:
-    """Return the coefficients from order 0 on."""
-    lead = np.zeros((a.start, *a.coefficients.shape[1:]), a.coefficients.dtype)
-    return np.concatenate([lead, a.coefficients])[: a.end]
 
 
 def eigen(c: Array, hermitian: bool = True, lower: bool = True) -> tuple[Array, Array]:
