@@ -172,6 +172,23 @@ def test_symmetric_matrices_are_read_off_their_products(colour, read):
         np.testing.assert_allclose(elements, matrix[pattern.tocoo().coords], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("f", [
+    lambda x: np.exp(1j * x),
+    lambda x: np.append(np.diff(x) * 1j, np.sum(x**2) * (1 + 2j)),
+    lambda x: (x[:6] + 1j * x[6:]) ** 2,
+])  # fmt: skip
+def test_complex_outputs(f, compiled):
+    slope = jacobian(f, sparse=True, compiled=compiled)
+    steps = 1e-5 * np.eye(12)
+    expected = np.stack([(f(X + step) - f(X - step)) / 2e-5 for step in steps], axis=-1)
+    for _ in range(2):
+        assert np.iscomplexobj(slope(X).data)
+        np.testing.assert_allclose(slope(X).toarray(), expected, atol=1e-8)
+    with pytest.raises(effgrad.NotDifferentiable, match="for real outputs"):
+        jacobian(f, sparse=True, mode="reverse")(X)
+
+
 @pytest.mark.parametrize(
     "call, error, said",
     [
@@ -188,6 +205,8 @@ def test_symmetric_matrices_are_read_off_their_products(colour, read):
         (lambda: jacobian(lambda x: np.fft.fft(x).real, sparse=True)(np.ones(10000)), effgrad.NotDifferentiable,
          "dense"),
         (lambda: grad(lambda x: jacobian(np.sin, sparse=True)(x).sum())(X), effgrad.NotDifferentiable, "no derivative"),
+        (lambda: effgrad.compile(lambda x: jacobian(np.sin, sparse=True)(x).toarray())(X), effgrad.NotDifferentiable,
+         "no part of a compiled program"),
         (lambda: colouring.star(sp.csr_array(np.triu(np.ones((3, 3))))), effgrad.NotDifferentiable, "symmetric"),
     ],
 )  # fmt: skip

@@ -226,6 +226,23 @@ def test_forms_of_starts_and_arguments():
     assert seen and seen[-1] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("bounds", [
+    ({"a": 0.0, "b": -1.0}, {"a": 0.5, "b": [4.0, 1.0]}),
+    (-1.0, {"a": 0.5, "b": [4.0, 1.0]}),
+    ([0.0, -1.0, -1.0], [0.5, 4.0, 1.0]),
+    Bounds([0.0, -1.0, -1.0], [0.5, 4.0, 1.0]),
+])  # fmt: skip
+def test_bounds_of_least_squares_like_the_start(bounds):
+    def residuals(p):
+        return {"first": p["a"] - 2.0, "second": p["b"] - 3.0}
+
+    found = optimize.least_squares(residuals, {"a": 0.1, "b": np.zeros(2)}, bounds).x
+    assert found["a"] == pytest.approx(0.5)
+    np.testing.assert_allclose(found["b"], [3.0, 1.0], rtol=1e-6)
+    with pytest.raises(effgrad.NotDifferentiable, match="do not fit the start"):
+        optimize.least_squares(residuals, {"a": 0.1, "b": np.zeros(2)}, ({"a": 0.0}, 1.0))
+
+
 def after(count, f):
     """A function that is interrupted at one of its calls."""
     calls = []
@@ -249,6 +266,9 @@ def test_every_function_gives_the_best_point_when_interrupted():
     ):
         result = run()
         assert not result.success and "interrupted" in result.message
+    stopped = optimize.least_squares(after(5, linked), np.array([-1.2, 1.0]))
+    assert stopped.cost == min(stopped.history) == 0.5 * np.sum(np.square(linked(stopped.x)))
+    np.testing.assert_array_equal(stopped.fun, linked(stopped.x))
     with pytest.warns(scipy.optimize.OptimizeWarning, match="best parameters so far"):
         found, covariance = optimize.curve_fit(
             after(7, lambda t, a, b: decay(t, a, b)), T, Y, (1.0, 1.0), sigma=0.1 + T)  # fmt: skip

@@ -47,7 +47,8 @@ def jacobian(
             None for the cheaper of the two, by the number of elements or of colours.
         sparse: return a SciPy `csr_array` of shape (m, n), for m output elements and n input elements (of pytrees, one
             leaf after another). The pattern is found by a run of `f`. The matrix needs as many products as the pattern
-            needs colours, all in one run: three for a tridiagonal Jacobian of any size.
+            needs colours, all in one run: three for a tridiagonal Jacobian of any size. The input is real; the output
+            may be complex.
         compiled: with `sparse`, compute the products by a compiled program.
 
     Returns:
@@ -233,14 +234,17 @@ class SparseJacobian(Transformed[..., Value]):
 
     def _at_point(self, *args: Value, **kwargs: Value) -> Value:
         if handled(Smooth) and any(isinstance(leaf, Tracer) for leaf in flatten((args, kwargs))[0]):
-            raise NotDifferentiable("a sparse Jacobian has no derivative; leave out sparse=True inside a derivative")
+            raise NotDifferentiable(
+                "a sparse Jacobian has no derivative, and is no part of a compiled program or a batch: leave out "
+                "sparse=True there, or compile it alone, jacobian(f, sparse=True, compiled=True)"
+            )
         leaves, _ = flatten((args, kwargs))
         key = tuple((np.shape(leaf), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves)
         with self._lock:
             plan = self._plans.get(key)
         result = None if plan is None else self._at(plan, args, kwargs)
         if result is None:
-            plan = Plan(self.find_pattern(*args, **kwargs), self.mode)
+            plan = self._plan(*args, **kwargs)
             result = self._at(plan, args, kwargs)
             if result is None:
                 raise NotDifferentiable(
@@ -281,20 +285,22 @@ class SparseJacobian(Transformed[..., Value]):
         g, x, _ = self._of_vector(args, kwargs)
         return vmap(lambda t: gradient.vjp(g, x)[1](t)[0])(seeds)
 
-    def find_pattern(self, *args: Value, **kwargs: Value) -> Value:
-        """Find the positions at which the Jacobian may be nonzero, by one run of the function on index sets."""
+    def _plan(self, *args: Value, **kwargs: Value) -> Plan:
+        """Return how to compute the Jacobian, whose pattern is found by one run of the function on index sets."""
         g, x, _ = self._of_vector(args, kwargs)
         if np.result_type(x).kind != "f":
-            raise NotDifferentiable(f"a sparse Jacobian is one of real numbers; the input is of {np.result_type(x)}")
+            raise NotDifferentiable(f"a sparse Jacobian is one by real numbers; the input is of {np.result_type(x)}")
         outputs = run(IndexSets(np.size(x)), lambda inputs: g(*inputs), [(x, 0)], read_outputs)
         (found,), (value,) = outputs.shadows, outputs.values
-        if np.result_type(value).kind not in "fiub":
-            kind = np.result_type(value)
-            raise NotDifferentiable(f"a sparse Jacobian is one of real numbers; the output is of {kind}")
+        mode = self.mode
+        if np.result_type(value).kind == "c":  # a pullback is of real parts
+            if mode == "reverse":
+                raise NotDifferentiable("mode='reverse' is for real outputs; the output is complex: leave mode= out")
+            mode = "forward"
         if found is None:
-            return sparse.csr_array((np.size(value), np.size(x)), dtype=bool)
+            return Plan(sparse.csr_array((np.size(value), np.size(x)), dtype=bool), mode)
         found.sort_indices()
-        return found.astype(bool)
+        return Plan(found.astype(bool), mode)
 
 
 def raveled(leaves: Sequence[Value]) -> Value:

@@ -85,6 +85,31 @@ class Unknowns:
                 "place of each number or array, or with a list of such tuples, one for each element"
             ) from None
 
+    def limits(self, given: Value) -> Value:
+        """Return bounds of `least_squares` for SciPy: a dictionary as in `bounds`, or a lower and an upper part.
+
+        Each part is a number, or as many numbers as there are unknowns, or a pytree like the start.
+        """
+        if isinstance(given, dict):
+            return self.bounds(given)
+        if isinstance(given, Bounds):
+            return given
+        try:
+            lower, upper = map(self._side, given)
+        except (TypeError, ValueError):
+            raise NotDifferentiable(
+                f"the bounds {given!r} do not fit the start: give (lower, upper), each a number or a pytree like the "
+                "start with numbers in the place of its leaves"
+            ) from None
+        return lower, upper
+
+    def _side(self, given: Value) -> Value:
+        plain = isinstance(given, float | int | np.generic | np.ndarray)
+        if self.is_vector or plain or (isinstance(given, list | tuple) and len(given) == self.vector.size):
+            return given
+        leaves = zip(self.tree.spec.flatten_up_to(given), self.shapes, strict=True)
+        return np.concatenate([np.ravel(np.broadcast_to(np.asarray(leaf, float), shape)) for leaf, shape in leaves])
+
     def of_vector(self, f: Function) -> Function:
         """Return `f` as a function of the vector, whose result is no table of pandas or xarray."""
         f = read(f)
@@ -165,7 +190,7 @@ class Evaluations:
         self.further: list[Timed] = []
         self.history: list[float] = []
         self.last: Value = None
-        self.best: tuple[float, Value] = (np.inf, None)
+        self.best: tuple[float, Value, Value] = (np.inf, None, None)
         self.bar = _bar() if progress else None
 
     def timed(self, f: Function, hasten: Function = compiled_program) -> Function:
@@ -189,8 +214,11 @@ class Evaluations:
         """The number of elements that the last evaluation returned."""
         return int(np.size(self.last))
 
-    def run(self, solve: Callable[[], Value], interrupted: Callable[[float, Value], Value]) -> Value:
-        """Let SciPy solve; after an interrupt, return what `interrupted` makes of the best value and point so far."""
+    def run(self, solve: Callable[[], Value], interrupted: Callable[[float, Value, Value], Value]) -> Value:
+        """Let SciPy solve; after an interrupt, return what `interrupted` makes of the best evaluation so far.
+
+        It is given the size of the result, the point, and the result.
+        """
         with self:
             try:
                 return solve()
@@ -204,10 +232,11 @@ class Evaluations:
         if self.last is None:
             _require_real(result)
         self.last = result
-        value = self.size(result[0] if type(result) is tuple else result)
+        found = result[0] if type(result) is tuple else result
+        value = self.size(found)
         self.history.append(value)
         if value < self.best[0] or self.best[1] is None:
-            self.best = (value, np.array(x))
+            self.best = (value, np.array(x), found)
         if self.bar is not None:
             self.bar.update(self.task, advance=1, value=f"{self.best[0]:.6g}")
         return result
@@ -244,13 +273,18 @@ def _bar() -> Value:
     )  # fmt: skip
 
 
-def observe(evaluations: Evaluations, unknowns: Unknowns, supplied: str, solve: Callable[[], Value]) -> Result:
-    """Let SciPy solve, and return its result, or after an interrupt the best point so far."""
+def observe(
+    evaluations: Evaluations, unknowns: Unknowns, supplied: str, solve: Callable[[], Value], size: str = "fun"
+) -> Result:  # fmt: skip
+    """Let SciPy solve, and return its result, or after an interrupt the best point so far.
 
-    def interrupted(value: float, x: Value) -> Result:
+    `size` is SciPy's name for the number that the optimiser makes small.
+    """
+
+    def interrupted(value: float, x: Value, found: Value) -> Result:
         count = len(evaluations.history)
         message = f"interrupted; x is the best point of {count} evaluations"
-        return Result(x=x, fun=value, success=False, status=-1, message=message, nfev=count)
+        return Result({"x": x, size: value, "fun": found}, success=False, status=-1, message=message, nfev=count)
 
     result = Result(evaluations.run(solve, interrupted))
     result.x = unknowns.unflatten(result.x)

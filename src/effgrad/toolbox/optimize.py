@@ -211,7 +211,8 @@ def least_squares(
             `effgrad.distributed.LeastSquares`, whose residuals stay on the workers. For n unknowns, `fun` of the result
             is then a vector of n + 1 numbers with the norm of the residuals, and `jac` is the Jacobian of this vector.
         x0: the start, a pytree.
-        bounds: as SciPy's, for the vector of all unknowns; or a dictionary as for `minimize`.
+        bounds: as SciPy's, a pair (lower, upper), each for the vector of all unknowns or a pytree like `x0`; or a
+            dictionary as for `minimize`.
         method: as SciPy's.
         args: further arguments of `fun`.
         progress: as for `minimize`.
@@ -244,12 +245,12 @@ def least_squares(
     else:
         matrix, kind = _matrix(f, unknowns.vector, evaluations)
 
-    within = unknowns.bounds(bounds) if isinstance(bounds, dict) else bounds
+    within = unknowns.limits(bounds)
 
     def solve() -> Value:
         return scipy.optimize.least_squares(evaluations, unknowns.vector, matrix, within, method, **options)
 
-    return observe(evaluations, unknowns, f"{method}: {kind}", solve)
+    return observe(evaluations, unknowns, f"{method}: {kind}", solve, "cost")
 
 
 @boundary
@@ -363,7 +364,7 @@ def curve_fit(
     def solve() -> Value:
         return scipy.optimize.curve_fit(model, xdata, ydata, p0, jac=slopes, **options)
 
-    def interrupted(_: float, best: Value) -> Value:
+    def interrupted(_: float, best: Value, found: Value) -> Value:
         warnings.warn("interrupted: these are the best parameters so far", OptimizeWarning, stacklevel=4)
         return best, np.full((len(best),) * 2, np.inf)
 
