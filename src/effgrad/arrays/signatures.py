@@ -35,10 +35,10 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
     if name == "axis":
         ndim = getattr(args[0], "ndim", 0) if args else 0
         known = value is None or type(value) is tuple or type(value) is int and -ndim <= value < ndim
-        return known and name in _parameters(function)
+        return known and name in _names(function)
     if value is np._NoValue:
         return False
-    return isinstance(value, Tracer) or name in _parameters(function) and isinstance(value, _USUAL.get(name, object))
+    return isinstance(value, Tracer) or name in _names(function) and isinstance(value, _USUAL.get(name, object))
 
 
 def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
@@ -117,6 +117,15 @@ def count_of_required(function: Function) -> int:
 @functools.cache
 def _parameters(function: Function) -> list[str]:
     return [p.name for p in _positional(function)]
+
+
+@functools.cache
+def _names(function: Function) -> frozenset[str]:
+    """Return the names of all parameters, or none if the function does not say them."""
+    try:
+        return frozenset(inspect.signature(function).parameters)
+    except ValueError:
+        return frozenset()
 
 
 @functools.cache

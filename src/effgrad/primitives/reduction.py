@@ -277,7 +277,7 @@ def _of_some(original: Callable[..., object], definition: Function) -> Function:
     computed = as_computed(original, definition)
 
     def rule(a: Value, *args: Value, **options: Option) -> Value:
-        return (computed if "where" in options else definition)(a, *args, **options)
+        return (definition if options.get("where", True) is True else computed)(a, *args, **options)
 
     return rule
 

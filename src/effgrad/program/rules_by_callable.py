@@ -167,7 +167,8 @@ class Rules:
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)
         careful = viewing if f in MAY_VIEW else trimmed if f is np.trim_zeros else with_out
-        return in_most_calls(rule, careful(f, with_given_lists), place_of_out(f), count_of_required(f))
+        seeing = seeing_options(f) if rule is f else rule
+        return in_most_calls(rule, seeing, careful(f, with_given_lists), place_of_out(f), count_of_required(f))
 
 
 # Functions made from rules
@@ -238,13 +239,14 @@ FLAGS = frozenset((int, bool, type(None)))
 
 
 def in_most_calls(
-    rule: Callable[..., object], careful: Callable[..., object], inputs: int | None, required: int
-) -> object:
+    rule: Callable[..., object], seeing: Callable[..., object], careful: Callable[..., object], inputs: int | None,
+    required: int,
+) -> object:  # fmt: skip
     """Return a function that calls `rule` if all arguments are numbers, traced values or plain arrays, else `careful`.
 
-    Plain arrays count only while none holds traced values, and at most `inputs` arguments. A traced option behind
-    `required` arguments does not count. Options by name have to be flags or integers, as `axis` and `keepdims` mostly
-    are.
+    Plain arrays count only while none holds traced values, and at most `inputs` arguments. Options by name have to be
+    flags or integers, as `axis` and `keepdims` mostly are. If only options behind `required` arguments are traced,
+    `seeing` is called.
     """
 
     def of_one(*args: object, **kwargs: object) -> object:
@@ -255,8 +257,8 @@ def in_most_calls(
     def given(*args: object, **kwargs: object) -> object:
         if not Tracer.direct.issuperset(map(type, args)) or inputs is not None and len(args) > inputs:
             return careful(*args, **kwargs)
-        if len(args) > required and any_traced(args[required:]):
-            return careful(*args, **kwargs)
+        if len(args) > required and not any_traced(args[:required]):
+            return seeing(*args) if not kwargs else careful(*args, **kwargs)
         if not kwargs:
             return rule(*args)
         return (rule if FLAGS.issuperset(map(type, kwargs.values())) else careful)(*args, **kwargs)
