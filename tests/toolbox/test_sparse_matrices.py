@@ -394,3 +394,20 @@ def test_a_checkpoint_finds_the_same_eigenvalues_again(solve):
     for _ in range(3):
         slope = grad(lambda b: effgrad.checkpoint(largest, b))(0.7)
         np.testing.assert_allclose(slope, expected, rtol=1e-10)
+
+
+def test_columns_that_a_compiled_program_computes():
+    """Whole numbers computed from the argument were refused as rows and columns; each pattern is a path now."""
+
+    def f(x):
+        columns = np.floor(3 * x).astype(int) % 3
+        by_places = sp.csr_matrix((x * x, (np.arange(3), columns)), shape=(3, 3))
+        by_rows = sp.csr_matrix((x, columns, [0, 1, 2, 3]), shape=(3, 3))
+        by_list = sp.coo_matrix((x, ([int(2 * x[0]), 1, 2], [0, 1, 2])), shape=(3, 3))
+        return (by_places @ np.array([1.0, 2.0, 5.0])).sum() + (by_rows @ x).sum() + (by_list @ [1.0, 2.0, 3.0]) @ x
+
+    compiled = effgrad.compile(effgrad.grad(f))
+    for x in (np.array([0.1, 0.5, 0.8]), np.array([0.9, 0.4, 0.2]), np.array([0.1, 0.5, 0.81])):
+        h = 1e-6 * np.eye(3)
+        wanted = [(f(x + step) - f(x - step)) / 2e-6 for step in h]
+        np.testing.assert_allclose(compiled(x), wanted, rtol=1e-7)

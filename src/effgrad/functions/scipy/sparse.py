@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from scipy import sparse
 
-from effgrad.arrays.layout import ndim_of, shape_of, size_of
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import REASONS, Tracer, depends, plain
+from effgrad.arrays.value import REASONS, Tracer, depends
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.sparse_elements import Elements, Matrix, is_scalar
 from effgrad.functions.scipy.sparse_value import TracedSparse, arranged, lifted, moved
@@ -48,9 +48,15 @@ def _with_vector(places: Matrix, values: Value) -> TracedSparse:
 
 
 def _constant_places(part: Value) -> Value:
-    if traced_inside(part) and any(map(depends, part if type(part) in (tuple, list) else [part])):
+    return tuple(map(_place, part)) if type(part) in (tuple, list) else _place(part)
+
+
+def _place(numbers: Value) -> Value:
+    """Return rows or columns as a plain array; a compiled program takes another path for other ones."""
+    numbers = np.asarray(numbers)
+    if depends(numbers) and dtype_of(numbers).kind in "fc":
         raise NotDifferentiable("the rows and columns of a sparse matrix are constants: use effgrad.stop_gradient")
-    return tuple(map(np.asarray, part)) if type(part) in (tuple, list) else np.asarray(plain(part))
+    return numbers.__array__() if isinstance(numbers, Tracer) else numbers
 
 
 def _filled(kind: Value) -> Value:
