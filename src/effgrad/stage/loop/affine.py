@@ -134,6 +134,11 @@ def variable(atom: Value) -> Affine:
     return Affine(0, ((atom, 1),))
 
 
+def known_range(start: Affine, stop: Affine, step: int) -> "range | None":
+    """The steps of a loop, or None if its bounds are not constant."""
+    return None if start.terms or stop.terms else range(start.constant, stop.constant, step)
+
+
 def new_point(shape: Sequence[object]) -> tuple[list[str], list[Affine]]:
     """New variables for the axes of a shape: their names, and the point that they name."""
     names = [fresh("e") for _ in shape]

@@ -41,6 +41,7 @@ class Operators(Symbols):
     """The operators of a captured program; `Evaluator` adds its expressions."""
 
     def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
+        """Apply an operator to two values."""
         plain, ufunc = OPERATIONS[type(op)]
         if planes.has_complex([a, b]) and symbolic([a, b]):
             return planes.binary(self, op, a, b)
@@ -100,6 +101,7 @@ class Operators(Symbols):
         return self.stored_integer(self.elementwise(primitive_of(np.power), a, b).value)  # type: ignore[arg-type]
 
     def compare(self, op: ast.cmpop, a: Value, b: Value) -> Value:
+        """Compare two values."""
         if type(op) in PLAIN:
             return self.compare_plainly(op, a, b)
         plain, ufunc = COMPARISONS[type(op)]

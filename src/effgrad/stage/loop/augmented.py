@@ -1,7 +1,7 @@
 """Augmented assignment: `a += b` and `a[i] += b`."""
 
 import ast
-from collections.abc import MutableMapping, MutableSequence, MutableSet
+from collections.abc import Callable, MutableMapping, MutableSequence, MutableSet
 
 from effgrad.stage.loop import lists, planes
 from effgrad.stage.loop.affine import NotCaptured
@@ -13,13 +13,9 @@ from effgrad.stage.loop.operands import Complex, Lazy, Value, View
 class Augmented(Iteration):
     """Augmented assignment, which evaluates its target once; `Capture` adds the other statements."""
 
-    def put(self, array: Value, key: Value, value: Value, target: ast.Subscript, frame: Frame) -> None:
-        """`array[key] = value`, where `target` is the source of `array[key]`."""
-        raise NotImplementedError
-
-    def rebind(self, array: Value, new: Value) -> Value:
-        """Rebind all names of an array to its new value after an in-place write."""
-        raise NotImplementedError
+    # Write to an item, given the array, the key, the value and the target; rebind all names of an array.
+    put: Callable[[Value, Value, Value, ast.Subscript, Frame], None]
+    rebind: Callable[[Value, Value], Value]
 
     def augmented(self, s: ast.AugAssign, frame: Frame) -> None:
         if isinstance(s.target, ast.Subscript):

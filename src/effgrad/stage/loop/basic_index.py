@@ -40,15 +40,9 @@ class Indexed(Statements):
 
     def _picked(self, shape: Sequence[Extent], key: Value) -> tuple[list[Value], list[tuple[int | None, Extent]]]:
         """The start, step and position in the result of each axis; for each axis of the result its source, extent."""
-        keys = list(key) if isinstance(key, tuple) else [key]
-        missing = len(shape) - sum(k is not None and k is not Ellipsis for k in keys)
-        if missing < 0:
-            raise NotCaptured("too many indices")
-        at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
-        keys[at : at + 1] = [slice(None)] * missing
         picks: list[Value] = []
         axes: list[tuple[int | None, Extent]] = []
-        for k in keys:
+        for k in full_key(key, len(shape)):
             if k is None:
                 axes.append((None, 1))
                 continue
@@ -190,6 +184,16 @@ class Indexed(Statements):
         self.write_at(factors, view, lambda p: _merged(factors, p, shape), lambda p: source(_merged(factors, p, old)))
         view.own = True
         return view
+
+
+def full_key(key: Value, rank: int) -> list[Value]:
+    """Expand an index so that it has one entry for each axis, besides those for new axes."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    missing = rank - sum(k is not None and k is not Ellipsis for k in keys)
+    if missing < 0:
+        raise NotCaptured("too many indices")
+    at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
+    return [*keys[:at], *[slice(None)] * missing, *keys[at + 1 :]]
 
 
 def _common_factors(a: Sequence[int], b: Sequence[int]) -> list[int]:

@@ -20,7 +20,9 @@ from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, common_type
 
 
 class Branches(Evaluator):
-    """The branching statements of a captured program."""
+    """The branching statements of a captured program; `Capture` adds the other statements."""
+
+    body: Callable[[Sequence[ast.stmt], Frame], None]
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -30,10 +32,6 @@ class Branches(Evaluator):
         self.around_blocks: list[tuple[Block, LivingSet[Lazy], bool]] = []
         # The names before a branch and after its first side, while the other side is captured.
         self.scopes: list[dict[str, Value]] = []
-
-    def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
-        """Capture statements."""
-        raise NotImplementedError
 
     def flag(self, test: Element) -> Element:
         """Store a truth value in a new cell, and return the load of that cell."""

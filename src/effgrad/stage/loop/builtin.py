@@ -201,16 +201,9 @@ def _of_math(f: Function, c: Symbols, *args: Value) -> Value:
     return c.elementwise(primitive, *args)
 
 
-def _math_rule(f: Any) -> Value:
-    return rule(f)(functools.partial(_of_math, f))
-
-
 # The functions of `math` that NumPy has too.
-(
-    _sin, _cos, _tan, _exp, _sqrt, _tanh, _sinh, _cosh, _floor, _ceil, _log1p, _expm1, _fabs, _hypot, _copysign, _log,
-    _pow, _atan2, _asin, _acos, _atan,
-) = map(_math_rule, (
+_MATH_RULES = [rule(f)(functools.partial(_of_math, f)) for f in (
     math.sin, math.cos, math.tan, math.exp, math.sqrt, math.tanh, math.sinh, math.cosh, math.floor, math.ceil,
     math.log1p, math.expm1, math.fabs, math.hypot, math.copysign, math.log, math.pow, math.atan2, math.asin, math.acos,
     math.atan,
-))  # fmt: skip
+)]  # fmt: skip

@@ -110,6 +110,7 @@ class Capture(Augmented):
     # Statements
 
     def body(self, statements: Sequence[ast.stmt], frame: Frame) -> None:
+        """Capture statements."""
         for number, s in enumerate(statements):
             self.line = getattr(s, "lineno", self.line)
             frame.rest = [*statements[number + 1 :], *frame.after]
@@ -163,6 +164,7 @@ class Capture(Augmented):
         frame.own[s.name] = Function(frame, s, [self.expression(d, frame) for d in s.args.defaults])
 
     def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        """Assign a value to a target."""
         if isinstance(target, ast.Name):
             frame.own[target.id] = value
             if isinstance(value, Lazy) and value.shape and is_worth_keeping(value.value):
@@ -190,6 +192,7 @@ class Capture(Augmented):
         self.put(array, key, value, target, frame)
 
     def put(self, array: Value, key: Value, value: Value, target: ast.Subscript, frame: Frame) -> None:
+        """`array[key] = value`, where `target` is the source of `array[key]`."""
         if isinstance(array, Complex):
             self.write_complex(array, key, value)
         else:
@@ -303,6 +306,7 @@ class Capture(Augmented):
         return self.run(Frame(Source(f.node, body, {}, {}), own, f.frame))
 
     def call(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Call a function on symbolic values."""
         result = self.result(f, args, kwargs)
         return self.view_of(result, *args, getattr(f, "value", None)) if registry.may_view(f, args, kwargs) else result
 

@@ -54,7 +54,12 @@ class Kind(NamedTuple):
 
 
 class Evaluator(Operators):
-    """The expressions of a captured program; `Capture` adds statements."""
+    """The expressions of a captured program; `Branches` and `Capture` add statements."""
+
+    lift: Callable[[Value], Value]
+    bind: Callable[[ast.expr, Value, Frame], None]
+    new_block: Callable[[], contextlib.AbstractContextManager[Block]]
+    merge: Callable[[Element, Callable[[], Value], Callable[[], Value], Sequence[str], Frame], None]
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -79,24 +84,6 @@ class Evaluator(Operators):
     def is_copy(self, view: View) -> bool:
         """Whether a view may be a loop's copy of an array that has another name before the loop."""
         return not self.aliased.isdisjoint(self.class_of(view.buffer))
-
-    def lift(self, value: Value) -> Value:
-        """Return a value of the surrounding program as a symbolic one."""
-        raise NotImplementedError
-
-    def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        """Assign a value to a target."""
-        raise NotImplementedError
-
-    def new_block(self) -> contextlib.AbstractContextManager[Block]:
-        """Collect statements in a new block."""
-        raise NotImplementedError
-
-    def merge(
-        self, test: Element, then: Callable[[], Value], other: Callable[[], Value], names: Sequence[str], frame: Frame
-    ) -> None:
-        """Capture both sides of a branch."""
-        raise NotImplementedError
 
     def seen(self, value: Value) -> Value:
         """Return a value as an operation reads it: a growing list becomes the array of its items."""
@@ -334,12 +321,11 @@ class Evaluator(Operators):
         check_binding([e.elt, *g.ifs])
         items = self.counted(self.expression(g.iter, frame))
         if isinstance(items, Counted):
-            if items.start.terms or items.stop.terms:
+            if items.steps is None:
                 raise NotCaptured("a comprehension whose length changes")
-            numbers = range(items.start.constant, items.stop.constant, items.step)
-            if len(numbers) > MOST_UNROLLED:
+            if len(items.steps) > MOST_UNROLLED:
                 raise NotCaptured("a long comprehension")
-            items = [items.item(i) for i in numbers]
+            items = list(map(items.item, items.steps))
         inner = Frame(frame.source, dict(frame.own), frame.outer)
         found = []
         for item in items:

@@ -11,8 +11,9 @@ import numpy as np
 from effgrad.arrays.value import any_traced
 from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, new_point
+from effgrad.stage.loop.basic_index import full_key
 from effgrad.stage.loop.buffers import INT, constant, index, integer
-from effgrad.stage.loop.element import WHERE, cast, element, primitive_of, widened
+from effgrad.stage.loop.element import ADD, EQUAL, GREATER_EQUAL, LESS, OR, WHERE, cast, element, primitive_of, widened
 from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Check, Repeat, Statement, Store
 from effgrad.stage.loop.operands import Extent, Lazy, Value, View, symbolic, whole_view
 from effgrad.stage.loop.registry import has_rule, rule
@@ -34,7 +35,9 @@ class Points:
     """
 
     def __init__(self, c: Symbols, shape: Sequence[Extent], key: Value) -> None:
-        keys, self.extents = _full(key, len(shape)), shape
+        keys, self.extents = full_key(key, len(shape)), shape
+        if any(k is None for k in keys):
+            raise NotCaptured("an array as an index beside None")
         places = [k for k, given in enumerate(keys) if not isinstance(given, slice)]
         self.arrays = {k: _inside(c, keys[k], shape[k]) for k in places}
         self.slices = {k: c.slice_of(keys[k], shape[k]) for k in range(len(keys)) if k not in self.arrays}
@@ -65,18 +68,6 @@ class Points:
             return False
         rows = np.stack([np.broadcast_to(t, self.common).ravel() for t in known], axis=1)  # type: ignore[arg-type]
         return len(np.unique(rows, axis=0)) == len(rows)
-
-
-def _full(key: Value, rank: int) -> list[Value]:
-    """Expand an index so that it has one entry for each axis."""
-    keys = list(key) if isinstance(key, tuple) else [key]
-    if any(k is None for k in keys):
-        raise NotCaptured("an array as an index beside None")
-    at = next((place for place, k in enumerate(keys) if k is Ellipsis), len(keys))
-    keys[at : at + 1] = [slice(None)] * (rank - len(keys) + (at < len(keys)))
-    if len(keys) != rank:
-        raise NotCaptured("too many indices")
-    return keys
 
 
 def _table(key: Value) -> np.ndarray | None:
@@ -111,15 +102,12 @@ def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
             raise IndexError(f"an index of {low} to {high} is out of bounds for axis with size {n}")
         if low >= 0:
             return keys
-    keys = c.lazy(c.store(keys))
-    later = c.elementwise(primitive_of(np.add), keys, Lazy((), (), index(affine(n)), True))  # type: ignore[arg-type]
-    keys = c.elementwise(WHERE, c.elementwise(primitive_of(np.less), keys, 0), later, keys)  # type: ignore[arg-type]
+    keys, end = c.lazy(c.store(keys)), Lazy((), (), index(affine(n)), True)
+    keys = c.elementwise(WHERE, c.elementwise(LESS, keys, 0), c.elementwise(ADD, keys, end), keys)
     if table is None or not isinstance(n, int):
-        above = c.elementwise(primitive_of(np.greater_equal), keys, Lazy((), (), index(affine(n)), True))  # type: ignore[arg-type]
-        below = c.elementwise(primitive_of(np.less), keys, 0)  # type: ignore[arg-type]
-        wrong = c.elementwise(primitive_of(np.logical_or), above, below)  # type: ignore[arg-type]
+        wrong = c.elementwise(OR, c.elementwise(GREATER_EQUAL, keys, end), c.elementwise(LESS, keys, 0))
         count = c.lazy(c.reduce(c.elementwise(WHERE, wrong, 1.0, 0.0)))
-        flag = element(primitive_of(np.equal), count.value, constant(0.0))  # type: ignore[arg-type]
+        flag = element(EQUAL, count.value, constant(0.0))
         c.block.append(Check(flag, f"{c.place()}: an index is out of bounds for axis with size {n}"))
     return keys
 

@@ -110,7 +110,7 @@ class Loops:
         try:
             capture, results = captured_loop(loop, names, {})
             results |= {"rows": [] if rows is None else list(rows.views)}
-            states = [b for value in results["carry"] for b in _buffers(value)]
+            states = [v.buffer for v in views_in(results["carry"])]
             room = None if memory is None else memory * sum([8 * b.size for b in states])
             return self.performed(capture, results, room)
         except NotCaptured as reason:
@@ -127,7 +127,7 @@ class Loops:
         values = {b: value for value, b in capture.inputs}
         check_memory(values, changed, [array for array, _ in capture.constants.values()])
         found = {name: self.stored(capture, value, values) for name, value in results.items()}
-        bound = [b for value in found.values() for b in _buffers(value) if b not in values]
+        bound = [v.buffer for v in views_in(found) if v.buffer not in values]
         outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound]))
         parts = self.run(capture, outputs, room) if outputs else {}
         for b, value in values.items():
@@ -296,12 +296,6 @@ def containers(value: Value) -> list[Value]:
 def _is_whole(view: View) -> bool:
     whole = [a.axis for a in view.axes] == list(range(len(view.buffer.shape))) and view.shape == view.buffer.shape
     return whole and all(a.step == 1 for a in view.axes) and all(i == 0 for i in view.base)
-
-
-def _buffers(value: Value) -> list[Buffer]:
-    if isinstance(value, tuple | list):
-        return [b for v in value for b in _buffers(v)]
-    return [value.buffer] if isinstance(value, View) else []
 
 
 def _outside(value: Value, parts: Mapping[Buffer, Value], inputs: Mapping[Buffer, Value]) -> Value:

@@ -14,7 +14,7 @@ Python, and so defines what each statement means.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from effgrad.stage.loop.affine import Affine, Ranges, affine, variable
+from effgrad.stage.loop.affine import Affine, Ranges, affine, known_range, variable
 from effgrad.stage.loop.buffers import Buffer, Element, constant, index_loads, load, loads
 from effgrad.vocabulary import Function
 
@@ -95,6 +95,11 @@ class Repeat:
     def bounds(self) -> tuple[Affine, Affine]:
         """The bounds of the variable."""
         return (self.start, self.stop - 1) if self.step > 0 else (self.stop + 1, self.start)
+
+    @property
+    def steps(self) -> range | None:
+        """The values of the variable in ascending or descending order, or None if they are not known."""
+        return known_range(self.start, self.stop, self.step)
 
     def most_steps(self, ranges: Ranges) -> int | None:
         """The largest number of steps, or None if it is not known."""

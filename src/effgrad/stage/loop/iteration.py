@@ -36,6 +36,8 @@ from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, fla
 class Iteration(Branches):
     """The loops of a program; `Capture` adds the other statements."""
 
+    statement: Callable[[ast.stmt, Frame], None]
+
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.calls = 0
@@ -43,10 +45,6 @@ class Iteration(Branches):
         self.steps: int | None = 0
         # The number of steps of the outermost loop; None if it is not known, and -1 before the loop is read.
         self.length: int | None = -1
-
-    def statement(self, s: ast.stmt, frame: Frame) -> None:
-        """Capture a statement."""
-        raise NotImplementedError
 
     def loop(self, s: Loop, frame: Frame) -> None:
         """Capture a loop. If it may return, the names `LEFT` and `RESULT` then hold whether it has, and what."""
@@ -75,7 +73,7 @@ class Iteration(Branches):
             return
         counted = self.counted(self.expression(s.iter, frame))
         if self.length == -1:
-            steps = known_steps(counted) if isinstance(counted, Counted) else counted
+            steps = counted.steps if isinstance(counted, Counted) else counted
             self.length = None if steps is None else len(steps)
         if isinstance(counted, list):
             if not self.block and not self.depth and not self.calls:
@@ -109,7 +107,7 @@ class Iteration(Branches):
 
     def repeat(self, s: ast.For, counted: Counted, frame: Frame) -> None:
         start, stop, step = counted.start, counted.stop, counted.step
-        steps = known_steps(counted)
+        steps = counted.steps
         if steps is not None and len(steps) <= 1:
             for i in steps:
                 self.bind(s.target, counted.item(i), frame)
@@ -202,7 +200,7 @@ class Iteration(Branches):
 
     def for_until(self, s: ast.For, counted: Counted, frame: Frame) -> None:
         """Capture a `for` with `break` as a `while` that counts."""
-        steps = known_steps(counted)
+        steps = counted.steps
         if steps is not None and not steps:
             self.body(s.orelse, frame)
             return
@@ -344,13 +342,6 @@ def _base(place: ast.expr) -> set[str]:
     while isinstance(place, ast.Subscript | ast.Attribute):
         place = place.value
     return {place.id} if isinstance(place, ast.Name) else set()
-
-
-def known_steps(counted: Counted) -> range | None:
-    """The steps of a loop, if they are known at capture."""
-    if counted.start.terms or counted.stop.terms:
-        return None
-    return range(counted.start.constant, counted.stop.constant, counted.step)
 
 
 def span_of(start: Affine, stop: Affine, step: int, steps: range | None) -> tuple[Affine, Affine]:

@@ -25,13 +25,10 @@ def bound(statements: Sequence[ast.AST]) -> set[str]:
 
 def reads(node: ast.AST | Sequence[ast.AST], name: str) -> bool:
     """Whether code mentions the value of a name."""
-    nodes = [node] if isinstance(node, ast.AST) else node
-    return any(
-        isinstance(x, ast.Name) and x.id == name and isinstance(x.ctx, ast.Load) for n in nodes for x in ast.walk(n)
-    )
+    return count_reads([node] if isinstance(node, ast.AST) else node, name) > 0
 
 
-def count_reads(statements: Sequence[ast.stmt], name: str) -> int:
+def count_reads(statements: Sequence[ast.AST], name: str) -> int:
     """How often code mentions the value of a name."""
     nodes = [x for s in statements for x in ast.walk(s) if isinstance(x, ast.Name)]
     return sum(x.id == name and isinstance(x.ctx, ast.Load) for x in nodes)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, known_range
 from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load
 from effgrad.stage.loop.element import narrowed
 from effgrad.vocabulary import DType
@@ -138,6 +138,11 @@ class Counted:
 
     def __init__(self, start: Value, stop: Value, step: int, item: Callable[[Value], Value]) -> None:
         self.start, self.stop, self.step, self.item = affine(start), affine(stop), step, item
+
+    @property
+    def steps(self) -> range | None:
+        """The numbers of the items, or None if they are not known."""
+        return known_range(self.start, self.stop, self.step)
 
 
 class Masked:

@@ -149,9 +149,7 @@ def _forward(reversal: Reversal, region: Region) -> list[Statement]:
 
 def _steps(s: Statement) -> int:
     """The number of steps of a loop; 0 if it is not known."""
-    if not isinstance(s, Repeat) or s.start.terms or s.stop.terms:
-        return 0
-    return len(range(s.start.constant, s.stop.constant, s.step))
+    return len(s.steps or ()) if isinstance(s, Repeat) else 0
 
 
 def _runs_again(s: Repeat) -> bool:

@@ -20,14 +20,16 @@ _READ = ("effgrad.toolbox.", "effgrad.loop", "effgrad.stage.loop.functions", "ef
 
 def is_library(f: Function) -> bool:
     """Whether a function belongs to a library rather than to the user's program."""
-    module = getattr(f, "__module__", None) or ""
-    return module.split(".")[0] in ("numpy", "scipy", "effgrad", "math", "builtins")
+    return _module(f).split(".")[0] in ("numpy", "scipy", "effgrad", "math", "builtins")
+
+
+def _module(f: Function) -> str:
+    return getattr(f, "__module__", None) or ""
 
 
 def is_read(f: Function) -> bool:
     """Whether capture reads the source of a function: a function of the user, or a tool written in the same way."""
-    module = getattr(f, "__module__", None) or ""
-    return inspect.isfunction(f) and (not is_library(f) or module.startswith(_READ))
+    return inspect.isfunction(f) and (not is_library(f) or _module(f).startswith(_READ))
 
 
 def has_rule(f: Any) -> bool:
@@ -62,10 +64,9 @@ def is_pure(f: Function) -> bool:
         )
     if isinstance(f, np.ufunc) or f in PURE:
         return True
-    module = getattr(f, "__module__", None) or ""
     if isinstance(f, type):
         return issubclass(f, np.generic | np.dtype)
-    return module.split(".")[0] in ("numpy", "scipy", "math") and "random" not in module
+    return _module(f).split(".")[0] in ("numpy", "scipy", "math") and "random" not in _module(f)
 
 
 def may_view(f: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> bool:
@@ -89,8 +90,9 @@ def rule(*functions: Value) -> Callable[[Rule], Rule]:
 
 
 def rules_in(names: Mapping[str, Value]) -> dict[Value, Rule]:
-    """The rules of a module, by the functions that they stand for."""
-    return {function: f for f in names.values() for function in getattr(f, "stands_for", ())}
+    """The rules of a module, also those in lists, by the functions that they stand for."""
+    rules = [f for value in names.values() for f in (value if isinstance(value, list) else [value])]
+    return {function: f for f in rules for function in getattr(f, "stands_for", ())}
 
 
 def key_of(f: Function) -> Value:

@@ -74,8 +74,8 @@ def segmented(
         forward: Block = [Repeat(*order, [*saves, steps(first, last, body)])]
         return forward, [Repeat(*order, [*restored(saves), *again, *reverse], True)]
 
-    count = len(range(s.start.constant, s.stop.constant, s.step))
-    return stretch(schedule.levels, Affine(count), Affine(schedule.slots))
+    assert s.steps is not None
+    return stretch(schedule.levels, Affine(len(s.steps)), Affine(schedule.slots))
 
 
 def segmented_while(

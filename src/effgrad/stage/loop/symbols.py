@@ -20,27 +20,16 @@ MOST_STACKED = 512
 
 
 class Symbols(Values):
-    """Conversions of symbolic values to truth values, integers and iterables; `Operators` adds the operators."""
+    """Conversions of symbolic values to truth values, integers and iterables.
 
-    def call(self, f: Any, args: list[Value], kwargs: Params) -> Value:
-        """Call a function on symbolic values."""
-        raise NotImplementedError
+    `Operators` adds the operators, and `Capture` the calls of functions and of the user's functions, by their source.
+    """
 
-    def inline(self, function: Function, args: Sequence[Value], kwargs: Params) -> Value:
-        """Call a user's function by capturing its body."""
-        raise NotImplementedError
-
-    def as_memory(self, value: Value) -> View:
-        """Return an array as memory that the program can write to, and rebind all its names to that memory."""
-        raise NotImplementedError
-
-    def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
-        """Apply an operator to two values."""
-        raise NotImplementedError
-
-    def compare(self, op: ast.cmpop, a: Value, b: Value) -> Value:
-        """Compare two values."""
-        raise NotImplementedError
+    call: Callable[[Value, list[Value], Params], Value]
+    inline: Callable[[Function, Sequence[Value], Params], Value]
+    as_memory: Callable[[Value], View]
+    binary: Callable[[ast.operator, Value, Value], Value]
+    compare: Callable[[ast.cmpop, Value, Value], Value]
 
     def counted(self, value: Value) -> Counted | list[Value]:
         if isinstance(value, Complex):

@@ -1,6 +1,6 @@
 """Write expressions of one element as LLVM text, with the addresses of the elements that they read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from effgrad.primitives.machine_code import Code, is_integer
 from effgrad.stage.loop.affine import Affine, NotCaptured, row_major, variable
@@ -13,18 +13,15 @@ from effgrad.stage.native.scalars import TYPES, Body, emit, literal, memory_type
 class Elements(Flow):
     """Writes expressions of one element into a function."""
 
+    # Subclasses have these methods: they give the LLVM names of a buffer's address, and of an integer that does not
+    # depend on variables of this function.
+    pointer: Callable[[Buffer], str]
+    outer: Callable[[Affine], str]
+
     def __init__(self, body: Body) -> None:
         super().__init__(body)
         self.variables: dict[str, str] = {}
         self.suffix = ""
-
-    def pointer(self, buffer: Buffer) -> str:
-        """The LLVM name of a buffer's address."""
-        raise NotImplementedError
-
-    def outer(self, value: Affine) -> str:
-        """The LLVM name of an integer that does not depend on variables of this function."""
-        raise NotImplementedError
 
     def integer(self, value: Affine) -> str:
         """Write an integer, and return its name: the part that depends on variables of this function, plus the rest."""

@@ -18,7 +18,8 @@ from llvmlite.binding import ffi
 
 from effgrad import forks
 from effgrad.stage.native.cache import Cache
-from effgrad.stage.native.interrupts import ASK, ASK_CALLS, STOPPED
+from effgrad.stage.native.flow import STOPPED
+from effgrad.stage.native.interrupts import ASK, ASK_CALLS
 from effgrad.stage.native.kernels import INTERLEAVED
 from effgrad.stage.native.scalars import GUESSED, OWN, Body
 from effgrad.stage.native.sines import sine_text

@@ -1,9 +1,12 @@
-"""Blocks and loops of a function in machine code."""
+"""Blocks and loops of a function in machine code, and its checks for signals."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from effgrad.stage.native.scalars import Body
+
+# The code that a function returns after a signal handler has raised.
+STOPPED = -1
 
 
 class Turn:
@@ -30,6 +33,17 @@ class Flow:
         """Begin a block."""
         self.body.lines.append(f"{label}:")
         self.here = label
+
+    def ask(self, place: str, every: int) -> None:
+        """Write a check for signals at each multiple of `every`, a power of two; an exception ends the function."""
+        asked, stop, go_on = (self.label() for _ in range(3))
+        self.body.declared.add("declare i32 @effgrad_ask()")
+        now = self.body.do(f"icmp eq i64 {self.body.do(f'and i64 {place}, {every - 1}')}, 0")
+        self.body.lines += [f"  br i1 {now}, label %{asked}, label %{go_on}", f"{asked}:"]
+        raised = self.body.do(f"icmp ne i32 {self.body.do('call i32 @effgrad_ask()')}, 0")
+        self.body.lines += [f"  br i1 {raised}, label %{stop}, label %{go_on}"]
+        self.body.lines += [f"{stop}:", f"  ret i32 {STOPPED}"]
+        self.start(go_on)
 
     @contextlib.contextmanager
     def loop(

@@ -7,15 +7,12 @@ can check.
 """
 
 import math
-from collections.abc import Callable
 
 from effgrad.stage.loop.affine import Affine, Ranges, fresh, row_major, variable
 from effgrad.stage.loop.buffers import INT, constant, index, integer, topological
 from effgrad.stage.loop.element import MINIMUM, element
 from effgrad.stage.loop.ir import Map, Pop, Push, Repeat, Statement, While, parts
-from effgrad.stage.native.scalars import Body
 
-STOPPED = -1
 # A loop checks for signals after this many operations, at about a nanosecond each.
 PATIENCE = 1 << 22
 
@@ -64,18 +61,6 @@ def _work(s: Statement, ranges: Ranges) -> float:
 def turns_between(work: float) -> int:
     """Return after how many turns, a power of two, a loop checks for signals, from the operations of one turn."""
     return 1 << max(0, math.floor(math.log2(PATIENCE / min(max(work, 1.0), PATIENCE))))
-
-
-def write_signal_check(body: Body, place: str, every: int, label: Callable[[], str]) -> str:
-    """Write a check for signals at each multiple of `every`, a power of two; return the label of what follows."""
-    asked, stop, go_on = label(), label(), label()
-    body.declared.add("declare i32 @effgrad_ask()")
-    now = body.do(f"icmp eq i64 {body.do(f'and i64 {place}, {every - 1}')}, 0")
-    body.lines += [f"  br i1 {now}, label %{asked}, label %{go_on}", f"{asked}:"]
-    raised = body.do(f"icmp ne i32 {body.do('call i32 @effgrad_ask()')}, 0")
-    body.lines += [f"  br i1 {raised}, label %{stop}, label %{go_on}"]
-    body.lines += [f"{stop}:", f"  ret i32 {STOPPED}", f"{go_on}:"]
-    return go_on
 
 
 def stretches(m: Map, ranges: Ranges) -> Repeat | None:

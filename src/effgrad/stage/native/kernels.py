@@ -14,7 +14,7 @@ import numpy as np
 
 from effgrad.primitives.machine_code import is_integer
 from effgrad.stage.native.flow import Flow, Turn
-from effgrad.stage.native.interrupts import PATIENCE, turns_between, write_signal_check
+from effgrad.stage.native.interrupts import PATIENCE, turns_between
 from effgrad.stage.native.scalars import TYPES, WIDE, Body, dtype_of, emit, literal, memory_type
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import DType, Value
@@ -232,8 +232,9 @@ class _Writer(Flow):
             self.innermost(depth, offsets, "0", str(size), accumulated)
 
     def check_signals(self, place: str, every: int) -> None:
-        """Write a check for signals at each multiple of `every`, unless that is 0; an exception ends the kernel."""
-        self.here = write_signal_check(self.body, place, every, self.label) if every else self.here
+        """Write a check for signals at each multiple of `every`, unless that is 0."""
+        if every:
+            self.ask(place, every)
 
     def innermost(self, depth: int, offsets: dict[int, str], start: str, end: str, accumulated: list[int]) -> None:
         """Write the last loop, or a block of it, and combine what it accumulates with what is in memory."""
@@ -244,7 +245,7 @@ class _Writer(Flow):
             self.point(self.advance(offsets, depth, turn.number), running)
             turn.next = [running[n] for n in accumulated]
         for number, value in zip(accumulated, turn.values, strict=True):
-            self.combine_inmemory_type(number, value, offsets)
+            self.combine(number, value, offsets.get(self.first_write + number))
 
     def advance(self, offsets: dict[int, str], depth: int, index: str) -> dict[int, str]:
         """Return the operands' offsets at a turn of a loop."""
@@ -271,9 +272,10 @@ class _Writer(Flow):
             return self.body.do(f"{'add' if is_integer(kind) else 'fadd reassoc'} {kind} {a}, {b}")
         return self.body.intrinsic("maximum" if reduction == "max" else "minimum", kind, a, b)
 
-    def combine_inmemory_type(self, number: int, value: str, offsets: dict[int, str]) -> None:
+    def combine(self, number: int, value: str, offset: str | None) -> None:
+        """Write the combination of a value with the element of an operand at an offset."""
         operand = self.kernel.writes[number][1]
-        place = self.address(self.first_write + number, offsets.get(self.first_write + number), operand.dtype)
+        place = self.address(self.first_write + number, offset, operand.dtype)
         total = self.combined(operand.reduction, operand.dtype, self.body.load(place, operand.dtype), value)
         self.body.store(total, operand.dtype, place)
 
@@ -312,15 +314,13 @@ class _Writer(Flow):
         operand, at = self.kernel.writes[number][1], self.first_write + number
         if number in running:
             running[number] = self.combined(operand.reduction, operand.dtype, running[number], value)
-        elif operand.reduction in ("put", "scatter"):
-            place = self.address(at, values[id(self.kernel.places[number])], operand.dtype)
-            if operand.reduction == "scatter":
-                value = self.combined("sum", operand.dtype, self.body.load(place, operand.dtype), value)
-            self.body.store(value, operand.dtype, place)
-        elif operand.reduction:
-            self.combine_inmemory_type(number, value, offsets)
+            return
+        place = self.kernel.places.get(number)
+        offset = offsets.get(at) if place is None else values[id(place)]
+        if operand.reduction in ("", "put"):
+            self.body.store(value, operand.dtype, self.address(at, offset, operand.dtype))
         else:
-            self.body.store(value, operand.dtype, self.address(at, offsets.get(at), operand.dtype))
+            self.combine(number, value, offset)
 
     def guard(self, node: Node, value: str) -> None:
         """Write a guard: unless the value is the expected one, store it and leave the function."""

@@ -31,8 +31,8 @@ from effgrad.stage.loop.ir import (
 from effgrad.stage.loop.program import ranges_of
 from effgrad.stage.native import products
 from effgrad.stage.native.element_text import has_code
-from effgrad.stage.native.interrupts import steps_between, stretches, write_signal_check
-from effgrad.stage.native.map_products import as_product, product_numbers
+from effgrad.stage.native.interrupts import steps_between, stretches
+from effgrad.stage.native.map_products import as_product
 from effgrad.stage.native.nests import Nest, without_conflicts
 from effgrad.stage.native.outline import outlined
 from effgrad.stage.native.saves import Stacks
@@ -172,8 +172,7 @@ class Function(Stacks):
         """Let a long loop check for signals now and then."""
         steps = steps_between(s, self.ranges)
         if steps is not None:
-            after = self.body.do(f"add i64 {number}, 1")
-            self.here = write_signal_check(self.body, after, steps, self.label)
+            self.ask(self.body.do(f"add i64 {number}, 1"), steps)
 
     def repeat(self, s: Repeat) -> None:
         start, stop = self.integer(s.start), self.integer(s.stop)
@@ -276,8 +275,10 @@ class Function(Stacks):
             return False
         zero = {name: 0 for name, _ in m.dims}
         places = [self.place(e.args[0], [i.substitute(zero) for i in e.args[1]]) for e in found.operands]
-        extents = [self.integer(n) for n in found.extents]
-        numbers = [f"i64 {n}" for n in product_numbers(found, extents)]
+        rows, columns, inner = map(self.integer, found.extents)
+        factors = products.bits(found.alpha, t.buffer.dtype), products.bits(1.0, t.buffer.dtype)
+        given = products.product_numbers(found.flags, (rows, columns, inner), factors, found.leading, [1, 0, 0, 0])
+        numbers = [f"i64 {n}" for n in given]
         self.body.declared.add(f"declare i32 @{products.KERNEL}(ptr)")
         blas = "%blas" if t.buffer.dtype.itemsize == 8 else "%blas.single"
         for number, value in enumerate([*[f"ptr {place}" for place in places], f"ptr {blas}", *numbers]):

@@ -8,7 +8,6 @@ from effgrad.stage.loop.affine import Affine, Ranges, row_major
 from effgrad.stage.loop.buffers import Element, load
 from effgrad.stage.loop.element import MULTIPLY, NEGATIVE
 from effgrad.stage.loop.ir import Map, Store
-from effgrad.stage.native.products import bits
 
 # BLAS computes products of at least this many multiplications.
 LARGE_PRODUCT = 8192
@@ -44,16 +43,6 @@ def as_product(m: Map, t: Store, ranges: Ranges) -> MapProduct | None:
     extents = dict(m.dims)
     flags, leading = (known[0][0], known[1][0]), (known[0][1], known[1][1], known[2][1])
     return MapProduct((a, b, c), (extents[i], extents[j], extents[k]), flags, leading, alpha)
-
-
-def product_numbers(p: MapProduct, extents: list[str]) -> list[str]:
-    """Return the numbers that the kernel of products takes after the operands and the function."""
-    dtype = p.operands[2].dtype
-    rows, columns, inner = extents
-    (flag_a, flag_b), (lead_a, lead_b, lead_c) = p.flags, p.leading
-    alpha, one = (bits(x, dtype) for x in (p.alpha, 1.0))
-    numbers = [ord(flag_b), ord(flag_a), columns, rows, inner, alpha, lead_b, lead_a, one, lead_c, 1, 0, 0, 0]
-    return [str(n) for n in numbers]
 
 
 def _product(m: Map, t: Store) -> tuple[tuple[str, str, str], tuple[Element, Element], float] | None:

@@ -9,13 +9,15 @@ import ctypes
 import functools
 import math
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import scipy.linalg.cython_blas
 
+from effgrad.stage.native.flow import Flow
 from effgrad.stage.native.scalars import Body
 
+T = TypeVar("T")
 KERNEL, VECTOR_KERNEL = "effgrad_product", "effgrad_product_with_vector"
 _LETTERS = {np.dtype(float): "d", np.dtype(np.float32): "s"}
 
@@ -71,8 +73,23 @@ def _of_forms(a: np.ndarray, c: np.ndarray, forms: list[tuple[str, int]], moves:
         step, flag = 1 if flag_a == "N" else lead_a, "T" if flag_b == "N" else "N"
         found = _with_vector(c.dtype, (flag, columns, inner, lead_b), step, 1, [count, step_b, step_a, step_c])
         return found._replace(swapped=True)
-    numbers = [ord(flag_b), ord(flag_a), columns, rows, inner, one, lead_b, lead_a, 0, lead_c, count, *moves]
+    leading = lead_a, lead_b, lead_c
+    numbers = product_numbers((flag_a, flag_b), (rows, columns, inner), (one, 0), leading, [count, *moves])
     return Arguments(KERNEL, [address(c.dtype), *numbers])
+
+
+def product_numbers(
+    flags: tuple[str, str], extents: tuple[T, T, T], factors: tuple[int, int], leading: tuple[int, int, int],
+    batch: list[int],
+) -> list[T | int]:  # fmt: skip
+    """Return the numbers that the kernel of `alpha * A @ B + beta * C` takes after the operands and the function.
+
+    These are the forms of A and B; the rows, the columns and the length of the sums; the bits of alpha and beta; the
+    leading dimensions; and the number of products, with the steps in bytes from each to the next.
+    """
+    (rows, columns, inner), (alpha, beta), (lead_a, lead_b, lead_c) = extents, factors, leading
+    forms = ord(flags[1]), ord(flags[0])
+    return [*forms, columns, rows, inner, alpha, lead_b, lead_a, beta, lead_c, *batch]
 
 
 def _with_vector(
@@ -138,20 +155,17 @@ def kernel(name: str) -> Body:
     called = body.do(f"load ptr, ptr {function}")
     count = body.do(f"load i64, ptr {batch}")
     moves = [body.do(f"load i64, ptr {step}") for step in (move_a, move_b, move_c)]
-    body.lines += ["  br label %head", "head:", "  %i = phi i64 [ 0, %entry ], [ %next, %head ]"]
-    a, b, c = (
-        body.do(f"getelementptr i8, ptr {start}, i64 {body.do(f'mul i64 %i, {move}')}")
-        for start, move in zip(starts, moves, strict=True)
-    )
-    if with_vector:
-        transposed, m, n, one, lead, step, zero, step_c = numbers
-        values = [transposed, m, n, one, a, lead, b, step, zero, c, step_c]
-    else:
-        right, left, n, m, k, one, lead_b, lead_a, zero, lead_c = numbers
-        values = [right, left, n, m, k, one, b, lead_b, a, lead_a, zero, c, lead_c]
-    body.lines += [
-        f"  call void {called}({', '.join(f'ptr {x}' for x in values)})", "  %next = add i64 %i, 1",
-        f"  %more = icmp slt i64 %next, {count}", "  br i1 %more, label %head, label %done", "done:", "  ret i32 0",
-        "}",
-    ]  # fmt: skip
+    with Flow(body).loop("0", count) as turn:
+        a, b, c = (
+            body.do(f"getelementptr i8, ptr {start}, i64 {body.do(f'mul i64 {turn.number}, {move}')}")
+            for start, move in zip(starts, moves, strict=True)
+        )
+        if with_vector:
+            transposed, m, n, one, lead, step, zero, step_c = numbers
+            values = [transposed, m, n, one, a, lead, b, step, zero, c, step_c]
+        else:
+            right, left, n, m, k, one, lead_b, lead_a, zero, lead_c = numbers
+            values = [right, left, n, m, k, one, b, lead_b, a, lead_a, zero, c, lead_c]
+        body.lines.append(f"  call void {called}({', '.join(f'ptr {x}' for x in values)})")
+    body.lines += ["  ret i32 0", "}"]
     return body

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,25 +19,17 @@ FULL = -2
 
 
 class Stacks(Elements):
-    """Writes the statements that save elements on stacks, and restore them."""
+    """Writes the statements that save elements on stacks, and restore them; `Function` writes the others."""
+
+    is_short: Callable[[Map | Push | Pop], bool]
+    leave: Callable[[str, int], None]
+    call: Callable[[Nest], None]
 
     def __init__(self, body: Body) -> None:
         super().__init__(body)
         self.ranges = Ranges()
         self.places: dict[Buffer, str] = {}
         self.stacks: dict[Stack, int] = {}
-
-    def is_short(self, s: Map | Push | Pop) -> bool:
-        """Whether a statement is unrolled, point by point."""
-        raise NotImplementedError
-
-    def leave(self, condition: str, code: int) -> None:
-        """Write the return of a code if a condition holds."""
-        raise NotImplementedError
-
-    def call(self, nest: Nest) -> None:
-        """Write a call of a nest's function."""
-        raise NotImplementedError
 
     def stack(self, stack: Stack) -> str:
         """The LLVM name of the variable that holds a stack's pointer."""

@@ -32,7 +32,7 @@ def blocked(region: Region) -> Region:
 
 def _is_counted(s: Repeat) -> bool:
     """Whether a loop has a known number of steps, and its body consists of Maps."""
-    return s.step == 1 and not s.start.terms and not s.stop.terms and all(isinstance(m, Map) for m in s.body)
+    return s.step == 1 and s.steps is not None and all(isinstance(m, Map) for m in s.body)
 
 
 @dataclass(eq=False)

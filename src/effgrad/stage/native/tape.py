@@ -18,6 +18,7 @@ from effgrad.primitives.machine_code import ADD, MULTIPLY, SAME, SUBTRACT, Code,
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.primitives.special.table import SPECIAL
 from effgrad.stage.moves import address_of
+from effgrad.stage.native.flow import Flow
 from effgrad.stage.native.kernels import Kernel
 from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit
 from effgrad.stage.nodes import INPUT, Node
@@ -110,19 +111,24 @@ def interpreter() -> Body:
         _finish(body, _joined_case(body, *pair))
     body.lines.append(f"case{COPY}:")
     _finish(body, _slot(body, 2))
+    flow = Flow(body)
     for code in (CONSTANTS, READ, WRITE, READ_BOOL, WRITE_BOOL):
-        body.lines.append(f"case{code}:")
-        _transfer(body, code)
+        _transfer(flow, code)
     body.lines.append("}")
     return body
 
 
-def _transfer(body: Body, code: int) -> None:
+def _transfer(flow: Flow, code: int) -> None:
     """Write a loop that copies consecutive operands, or constants, to or from consecutive slots."""
-    slot, operand, count = (_field(body, number) for number in (1, 2, 3))
-    body.lines += [f"  br label %turn{code}", f"turn{code}:"]
-    i, after = f"%i{code}", f"%after{code}"
-    body.lines.append(f"  {i} = phi i64 [ 0, %case{code} ], [ {after}, %turn{code} ]")
+    flow.start(f"case{code}")
+    slot, operand, count = (_field(flow.body, number) for number in (1, 2, 3))
+    with flow.loop("0", count) as turn:
+        _copy(flow.body, code, slot, operand, turn.number)
+    flow.body.lines.append("  br label %more")
+
+
+def _copy(body: Body, code: int, slot: str, operand: str, i: str) -> None:
+    """Write the copy of one of several operands, or constants, to or from its slot."""
     held = body.do(f"getelementptr double, ptr %slots, i64 {body.do(f'add i64 {slot}, {i}')}")
     if code == CONSTANTS:
         all_of_them = body.do(f"load ptr, ptr {body.do(f'getelementptr ptr, ptr %arguments, i64 {operand}')}")
@@ -138,8 +144,6 @@ def _transfer(body: Body, code: int) -> None:
         value = body.do(f"load double, ptr {held}")
         value = value if code == WRITE else body.do(f"fptoui double {value} to i8")
         body.lines.append(f"  store {'double' if code == WRITE else 'i8'} {value}, ptr {memory}")
-    body.lines.append(f"  {after} = add i64 {i}, 1")
-    body.lines.append(f"  br i1 {body.do(f'icmp slt i64 {after}, {count}')}, label %turn{code}, label %more")
 
 
 def _finish(body: Body, result: str) -> None:
