@@ -42,21 +42,20 @@ def _flows(block: Block) -> list[tuple[Buffer, set[Buffer]]]:
 
 def varied(block: Block, seeds: Iterable[Buffer]) -> set[Buffer]:
     """The buffers whose values depend smoothly on the seeds."""
-    found, flows, before = set(seeds), _flows(block), -1
-    while len(found) != before:
-        before = len(found)
-        found.update(target for target, sources in flows if sources & found)
-    return found
+    return _reached(seeds, [(sources, {target}) for target, sources in _flows(block)])
 
 
 def useful(block: Block, results: Iterable[Buffer]) -> set[Buffer]:
     """The buffers on whose values the results depend smoothly."""
-    found, flows, before = set(results), _flows(block), -1
+    return _reached(results, [({target}, sources) for target, sources in _flows(block)])
+
+
+def _reached(start: Iterable[Buffer], edges: list[tuple[set[Buffer], set[Buffer]]]) -> set[Buffer]:
+    """The buffers that can be reached; an edge leads from each of some buffers to each of others."""
+    found, before = set(start), -1
     while len(found) != before:
         before = len(found)
-        for target, sources in flows:
-            if target in found:
-                found |= sources
+        found.update(*(others for some, others in edges if not some.isdisjoint(found)))
     return found
 
 

@@ -193,6 +193,11 @@ class Ranges:
             raise NotCaptured("the length of an array depends on values of the loop")
         return max(found, 0)
 
+    def points(self, dims: "Sequence[tuple[str, Affine]]", unknown: int = 1) -> int:
+        """The largest number of points of an index box, in which a length that is not known counts as `unknown`."""
+        extents = [self.upper(n) for _, n in dims]
+        return math.prod(unknown if n is None else max(n, 0) for n in extents)
+
     def reach(self, e: Entry) -> Bounds:
         """The bounds of an integer expression (an `Element`), as far as they are known."""
         if e.op == "constant":

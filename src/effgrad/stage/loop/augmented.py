@@ -14,7 +14,7 @@ class Augmented(Iteration):
     """Augmented assignment, which evaluates its target once; `Capture` adds the other statements."""
 
     # Write to an item, given the array, the key, the value and the target; rebind all names of an array.
-    put: Callable[[Value, Value, Value, ast.Subscript, Frame], None]
+    put: Callable[[Value, Value, Value, ast.expr, Frame], None]
     rebind: Callable[[Value, Value], Value]
 
     def augmented(self, s: ast.AugAssign, frame: Frame) -> None:
@@ -58,7 +58,7 @@ class Augmented(Iteration):
             self.touched.add(old.buffer)
             self.assign(old, new)
         elif isinstance(old, Complex) and isinstance(old.real, View) and isinstance(old.imag, View):
-            self.assign_planes(old, planes.as_planes(self, new))
+            self.put(old, ..., new, target, frame)
         elif isinstance(array, Lazy | Complex) and array in self.touched:
             raise NotCaptured("an item of an array that the added value changes")
         else:
@@ -67,17 +67,10 @@ class Augmented(Iteration):
     def augment_complex(self, target: ast.expr, old: Complex, new: Complex, frame: Frame) -> None:
         """Assign new planes to a complex array in place."""
         if isinstance(old.real, View) and isinstance(old.imag, View):
-            self.assign_planes(old, new)
+            self.put(old, ..., new, target, frame)
         elif isinstance(target, ast.Name) and not self.has_other_names(old, target.id, frame):
             frame.own[target.id] = Complex(*map(self.store, new))
         elif isinstance(target, ast.Name):
             self.augment_complex(target, self.rebind(old, Complex(*map(self.stored_at_home, old))), new, frame)
         else:
             self.bind(target, new, frame)
-
-    def assign_planes(self, old: Complex, new: Complex) -> None:
-        """Write both planes, after the new ones have been read."""
-        parts = [self.lazy(p) for p in new]
-        self.touched.update((old.real.buffer, old.imag.buffer))
-        for plane, part in zip(old, parts, strict=True):
-            self.assign(plane, part)

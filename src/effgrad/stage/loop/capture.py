@@ -191,7 +191,7 @@ class Capture(Augmented):
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
         self.put(array, key, value, target, frame)
 
-    def put(self, array: Value, key: Value, value: Value, target: ast.Subscript, frame: Frame) -> None:
+    def put(self, array: Value, key: Value, value: Value, target: ast.expr, frame: Frame) -> None:
         """`array[key] = value`, where `target` is the source of `array[key]`."""
         if isinstance(array, Complex):
             self.write_complex(array, key, value)
@@ -199,9 +199,9 @@ class Capture(Augmented):
             self.write_to(array, key, value)
             self.keep_choice(target, frame)
 
-    def keep_choice(self, target: ast.Subscript, frame: Frame) -> None:
+    def keep_choice(self, target: ast.expr, frame: Frame) -> None:
         """Store the result of an assignment under a mask, if several statements read it."""
-        if isinstance(target.value, ast.Name):
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             value = frame.own.get(target.value.id)
             if isinstance(value, Lazy) and is_choice(value.value) and count_reads(frame.rest, target.value.id) > 1:
                 self.keep(value, target)

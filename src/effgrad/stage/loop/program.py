@@ -164,31 +164,39 @@ def ranges_of(block: Sequence[Statement]) -> Ranges:
     return ranges
 
 
-def _all_steps(block: Sequence[Statement], ranges: Ranges) -> float:
-    """An upper bound of the number of steps of all loops of a block."""
+def cost(
+    block: Sequence[Statement], ranges: Ranges, own: Callable[[Statement, list[float]], float], unknown: float = 1.0
+) -> float:
+    """The cost of statements: `own` gives that of one, from those of its blocks. Each step of a loop has it again.
+
+    A loop whose number of steps is not known counts as `unknown` steps.
+    """
     total = 0.0
     for s in block:
-        inner = sum(_all_steps(part, ranges) for part in parts(s))
-        if isinstance(s, Repeat):
-            steps = s.most_steps(ranges)
-            inner = math.inf if steps is None else steps * max(1.0, inner)
-        total += math.inf if isinstance(s, While) else inner
+        of_one = own(s, [cost(part, ranges, own, unknown) for part in parts(s)])
+        steps = s.most_steps(ranges) if isinstance(s, Repeat) else 1
+        total += of_one * (unknown if steps is None else steps)
     return total
+
+
+def _all_steps(block: Sequence[Statement], ranges: Ranges) -> float:
+    """An upper bound of the number of steps of all loops of a block."""
+
+    def own(s: Statement, inner: list[float]) -> float:
+        return math.inf if isinstance(s, While) else max(1.0, *inner) if isinstance(s, Repeat) else sum(inner)
+
+    return cost(block, ranges, own, math.inf)
 
 
 def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
     """An upper bound of the bytes that statements save; a `while` counts as one step."""
-    total = 0
-    for s in block:
-        of_parts = [saved_bytes(part, ranges) for part in parts(s)]
-        inner = max(of_parts) if isinstance(s, Branch) else sum(of_parts)
-        if isinstance(s, Repeat) and inner:
-            steps = s.most_steps(ranges)
-            inner *= 1 if steps is None else steps
+
+    def own(s: Statement, inner: list[float]) -> float:
         if isinstance(s, Push):
-            inner += 8 * math.prod(max(ranges.upper(n) or 1, 0) for _, n in s.dims)
-        total += inner
-    return total
+            return 8 * ranges.points(s.dims)
+        return max(inner) if isinstance(s, Branch) else sum(inner)
+
+    return round(cost(block, ranges, own))
 
 
 def _run(*arguments: Value, program: Program, vector: np.ndarray | None = None) -> np.ndarray:

@@ -50,9 +50,8 @@ def _loop(s: Repeat | While, ranges: Ranges) -> tuple[int | None, float]:
 def _work(s: Statement, ranges: Ranges) -> float:
     """Return the largest number of operations of a statement, without those of loops that check for signals."""
     if isinstance(s, Map | Push | Pop):
-        extents = [ranges.upper(n) for _, n in s.dims]
-        points = math.prod(PATIENCE if n is None else max(n, 0) for n in extents)
-        return points * (len(topological([t.value for t in s.stores])) if isinstance(s, Map) else 1)
+        operations = len(topological([t.value for t in s.stores])) if isinstance(s, Map) else 1
+        return ranges.points(s.dims, PATIENCE) * operations
     if isinstance(s, Repeat | While):
         return _loop(s, ranges)[1]
     return sum(_work(x, ranges) for part in parts(s) for x in part) or 100.0

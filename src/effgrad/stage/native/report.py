@@ -14,9 +14,9 @@ from effgrad.primitives.machine_code import SAME
 from effgrad.primitives.primitive import RULED
 from effgrad.stage.loop.affine import Ranges
 from effgrad.stage.loop.buffers import topological
-from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, UNWRITTEN, Apply, Block, Map, Region, Repeat, parts
+from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, UNWRITTEN, Apply, Block, Map, Region, Statement
 from effgrad.stage.loop.pairing import run_forward
-from effgrad.stage.loop.program import ranges_of
+from effgrad.stage.loop.program import cost, ranges_of
 from effgrad.stage.native import Halves, Native
 from effgrad.stage.native.scalars import TYPES, dtype_of
 from effgrad.stage.native.steps import Call, Fused, Product, Step
@@ -179,16 +179,13 @@ def _applied(step: Step) -> list[Apply]:
 
 def operations(block: Block, ranges: Ranges) -> int:
     """Estimate the elementwise operations of a block; a `while` counts as one step, an unknown length as one."""
-    total = 0
-    for s in block:
-        inner = sum(operations(part, ranges) for part in parts(s))
-        if isinstance(s, Map):
-            points = math.prod(max(ranges.upper(n) or 1, 0) for _, n in s.dims)
-            inner = points * sum(not isinstance(e.op, str) for e in topological([t.value for t in s.stores]))
-        elif isinstance(s, Repeat):
-            inner *= s.most_steps(ranges) or 1
-        total += inner
-    return total
+
+    def own(s: Statement, inner: list[float]) -> float:
+        if not isinstance(s, Map):
+            return sum(inner)
+        return ranges.points(s.dims) * sum(not isinstance(e.op, str) for e in topological([t.value for t in s.stores]))
+
+    return round(cost(block, ranges, own))
 
 
 def _scaled(value: float) -> str:
