@@ -352,6 +352,13 @@ def test_many_unknowns_are_solved_without_a_matrix():
     assert jvp(f, (1.0,), (1.0,))[1] == pytest.approx(grad(f)(1.0), rel=1e-9)
 
 
+@pytest.mark.parametrize("result", ["text", np.array(["text"]), len])
+def test_a_residual_of_no_numbers_is_refused(result):
+    """The derivative was 0, as of a residual that does not depend on the parameter."""
+    with pytest.raises(NotDifferentiable, match="an output is"):
+        grad(implicit.root(lambda x, a: result, lambda a: 1.0))(2.0)
+
+
 def test_solutions_in_pytrees():
     pair = implicit.root(
         lambda x, p: {"u": x["u"] ** 2 - p["a"], "v": x["v"] - x["u"] * p["b"]},

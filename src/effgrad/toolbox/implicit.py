@@ -26,6 +26,7 @@ import scipy.sparse.linalg
 
 from effgrad import program
 from effgrad.api import grad, vjp
+from effgrad.api.checks import check_outputs
 from effgrad.api.tracebacks import Transformed
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
@@ -119,9 +120,11 @@ def _solution(residual: Function, solution: Value, args: Value, kwargs: Value) -
 
     def vector(z: Value, args: Value, kwargs: Value) -> Value:
         result = residual(tree.unflatten(parted(z, shapes)), *args, **kwargs)
-        if not flatten(result)[0]:
+        parts = [as_number_or_array(leaf) for leaf in flatten(result)[0]]
+        if not parts:
             raise NotDifferentiable(f"implicit.root: the residual returned {result!r}; it has to return numbers")
-        return joined([as_number_or_array(leaf) for leaf in flatten(result)[0]])
+        check_outputs(parts)
+        return joined(parts)
 
     def at_primals(z: Value) -> Value:
         return vector(z, plain_tree(args), plain_tree(kwargs))
