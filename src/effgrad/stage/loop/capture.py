@@ -69,6 +69,7 @@ class Capture(Augmented):
         self.around = range(0)
 
     def place(self) -> str:
+        """The line of the program that is being captured."""
         return f"{self.file}:{self.line}"
 
     # Values from outside

@@ -46,6 +46,8 @@ WRITTEN = "written"
 class Statements:
     """The statements captured so far, and the operations on symbolic values that add statements."""
 
+    place: Callable[[], str]
+
     def __init__(self, facts: Facts) -> None:
         self.block: Block = []
         self.ranges = Ranges()
@@ -109,10 +111,6 @@ class Statements:
             made = Buffer(fresh(f"{name}_"), extents, INT, narrow=dtype)
         self.memory.add(made)
         return made
-
-    def place(self) -> str:
-        """The line of the program that is being captured."""
-        return "a loop"
 
     def map(self, dims: Dims, stores: list[Store]) -> None:
         """Add a Map. Its line is that of a call without machine code in it, if there is one."""

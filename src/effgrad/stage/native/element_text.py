@@ -13,10 +13,11 @@ from effgrad.stage.native.scalars import TYPES, Body, emit, literal, memory_type
 class Elements(Flow):
     """Writes expressions of one element into a function."""
 
-    # Subclasses have these methods: they give the LLVM names of a buffer's address, and of an integer that does not
-    # depend on variables of this function.
+    # Subclasses have these methods. They give the LLVM names of a buffer's address, and of an integer that does not
+    # depend on variables of this function; and whether an expression depends on them.
     pointer: Callable[[Buffer], str]
     outer: Callable[[Affine], str]
+    varies: Callable[[Element], bool]
 
     def __init__(self, body: Body) -> None:
         super().__init__(body)
@@ -34,10 +35,6 @@ class Elements(Flow):
             term = name if k == 1 else self.body.do(f"mul nsw i64 {name}, {self.step(k)}")
             total = term if total == "0" else self.body.do(f"add nsw i64 {total}, {term}")
         return total
-
-    def varies(self, atom: Element) -> bool:
-        """Whether an atom that is an expression depends on variables of this function."""
-        return not atom.variables().isdisjoint(self.variables)
 
     def step(self, k: int) -> str:
         """The text of a stride."""
