@@ -69,6 +69,8 @@ class definition(Handler[Definition]):  # noqa: N801 (a context, as `kinks`)
         ValueError: the choice is unknown.
         NoRule: inside the context, with "steps", the program uses a method that is not listed above.
 
+    Eberhard and Bischof, Automatic differentiation of numerical integration algorithms (1999).
+
     >>> from effgrad import differential, grad
     >>> from scipy import integrate
     >>> def decayed(k):

@@ -73,6 +73,8 @@ def minimize(
         NotDifferentiable: `fun` returns no real number, or the start has no numbers.
         NoRule: `fun` calls a function without a derivative rule.
 
+    Nocedal and Wright, Numerical Optimization (2006).
+
     >>> def f(p):
     ...     return (p["a"] - 1) ** 2 + 100 * (p["b"] - p["a"] ** 2) ** 2
     >>> result = optimize.minimize(f, {"a": -1.2, "b": 1.0})
