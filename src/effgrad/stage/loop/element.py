@@ -230,7 +230,8 @@ def _rule(rule: Function | float | None, dtypes: tuple[DType, ...]) -> Graph | f
         return None if rule is None else float(rule)
     examples = [d.type(x) if d.kind == "f" else d.type(1) for d, x in zip(dtypes, _EXAMPLES, strict=False)]
     leaves, tree = with_dataclasses((tuple(examples), {}))
-    graph, _ = staged(rule, leaves, tree)
+    with np.errstate(all="ignore"):  # an example may lie outside the domain
+        graph, _ = staged(rule, leaves, tree)
     if any(node.primitive is GUARD for node in graph):
         raise NotCaptured("the derivative of an operation takes a path that depends on values")
     return graph

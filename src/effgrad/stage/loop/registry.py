@@ -15,7 +15,9 @@ Rule = Callable[..., Any]
 
 
 # Modules of effgrad whose functions are captured from their source, as the user's are.
-_READ = ("effgrad.toolbox.", "effgrad.loop", "effgrad.stage.loop.functions", "effgrad.errors")
+_READ = (
+    "effgrad.toolbox.", "effgrad.loop", "effgrad.stage.loop.functions", "effgrad.stage.loop.planes", "effgrad.errors",
+)  # fmt: skip
 
 
 def is_library(f: Function) -> bool:
