@@ -452,3 +452,30 @@ def test_methods_of_pythons_numbers_take_traced_numbers(name):
     assert grad(f)(x) == pytest.approx(expected, rel=1e-8)
     compiled = effgrad.compile(f)
     assert [compiled(x), compiled(1.3)] == pytest.approx([f(x), f(1.3)], rel=1e-14)
+
+
+def test_an_iterator_is_asked_again_for_the_rest_of_an_unpacking():
+    """Python calls `__iter__` of the iterator a second time for `*b`; the rest was read on from the first one."""
+
+    class Counted:
+        def __init__(self, x):
+            self.x = x
+
+        def __iter__(self):
+            self.count = 0
+            return self
+
+        def __next__(self):
+            self.count += 1
+            if self.count > 3:
+                raise StopIteration
+            return math.cos(self.x) * self.count
+
+    def f(x):
+        first, *rest = Counted(x)
+        one, two, three = Counted(x)
+        return first + 10 * sum(rest) + 100 * two + three + sum(Counted(x)) + 7 * list(Counted(x))[1]
+
+    value, slope = effgrad.value_and_grad(f)(0.7)
+    assert value == f(0.7)
+    assert math.isclose(slope, -math.tan(0.7) * value, rel_tol=1e-14)

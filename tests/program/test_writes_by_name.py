@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import effgrad
 from effgrad import grad
 
 
@@ -53,3 +54,21 @@ def test_the_array_that_is_written_to_has_a_name(f):
 
     wanted = [(total(x + d) - total(x - d)) / 2e-5 for d in 1e-5 * np.eye(3)]
     np.testing.assert_allclose(grad(total)(x), wanted, rtol=1e-8)
+
+
+def test_einsum_writes_into_a_plain_array():
+    """With a traced operand, `out=` of `np.einsum` was refused for arrays that held no traced values yet."""
+
+    def f(x):
+        table, diagonal = np.zeros((4, 4)), np.zeros(4)
+        assert np.einsum("i,j->ij", x, x, out=table) is table
+        np.einsum("ij,j->i", table, x, out=table[0])
+        np.einsum("ii->i", table, out=diagonal)
+        turned = np.einsum("ij->ji", table)
+        turned[1, 2] = 5.0
+        return table.sum() + diagonal @ x + turned.trace()
+
+    x, u, h = np.array([0.3, 0.9, -0.4, 1.2]), np.array([0.5, -1.0, 2.0, 0.3]), 1e-6
+    wanted = (f(x + h * u) - f(x - h * u)) / (2 * h)
+    for slope in (effgrad.grad(f), effgrad.compile(effgrad.grad(f))):
+        assert abs(slope(x) @ u - wanted) < 1e-7 * abs(wanted)

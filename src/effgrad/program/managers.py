@@ -95,10 +95,22 @@ def by_items(found: Any, values: Any) -> Iterator[Any]:
         place += 1
 
 
-def stepping(following: Any, iterator: Any) -> Iterator[Any]:
-    while True:
-        try:
-            item = following(iterator)
-        except StopIteration:
-            return
-        yield item
+class Stepping:
+    """An iterator of the program with its `__next__` rewritten.
+
+    The first `iter()` of it is Python's of a loop, whose `__iter__` was called already. Another one, which Python makes
+    of the rest of `a, *b = iterator`, is a call of the program's own `__iter__`.
+    """
+
+    def __init__(self, following: Any, iterator: Any, iterate: Any) -> None:
+        self.following, self.iterator, self.iterate = following, iterator, iterate
+        self.begun = False
+
+    def __iter__(self) -> Any:
+        if self.begun:
+            return self.iterate(self.iterator)
+        self.begun = True
+        return self
+
+    def __next__(self) -> Any:
+        return self.following(self.iterator)

@@ -51,7 +51,7 @@ from effgrad.program.infix import (
     written_out,
     xor,
 )
-from effgrad.program.managers import awaited, by_items, context, context_async, iterate_async, method_of, stepping
+from effgrad.program.managers import Stepping, awaited, by_items, context, context_async, iterate_async, method_of
 from effgrad.program.plain_writes import as_objects, has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
@@ -366,7 +366,7 @@ def iterate(values: Object) -> Object:
         return values if found is None else by_items(found, values)
     result = found(values)
     following = None if is_builtin(result) else method_of(type(result), "__next__")
-    return result if following is None else stepping(following, result)
+    return result if following is None else Stepping(following, result, iterate)
 
 
 def unpacked(value: Object, shape: tuple[Object, ...]) -> Object:

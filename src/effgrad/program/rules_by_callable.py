@@ -166,9 +166,11 @@ class Rules:
         with_given_lists = with_lists(f, rule)
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)
-        careful = viewing if f in MAY_VIEW else trimmed if f is np.trim_zeros else with_out
+        careful = trimmed(f, with_given_lists) if f is np.trim_zeros else with_out(f, with_given_lists)
+        if f in MAY_VIEW:
+            careful = viewing(f, with_given_lists, careful)
         seeing = seeing_options(f) if rule is f else rule
-        return in_most_calls(rule, seeing, careful(f, with_given_lists), place_of_out(f), count_of_required(f))
+        return in_most_calls(rule, seeing, careful, place_of_out(f), count_of_required(f))
 
 
 # Functions made from rules

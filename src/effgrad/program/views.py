@@ -16,10 +16,15 @@ ITSELF = frozenset((
 ))
 
 
-def viewing(f: Any, target: Object) -> Object:
-    """Return the target of a function that may return views; a view of an array with traced values is NumPy's own."""
+def viewing(f: Any, target: Object, writing: Object) -> Object:
+    """Return the target of a function that may return views; a view of an array with traced values is NumPy's own.
+
+    `writing` is its target for calls with `out`.
+    """
 
     def given(*args: Object, **kwargs: Object) -> Object:
+        if "out" in kwargs:
+            return writing(*args, **kwargs)
         held = list(filter(is_held, args))
         if not held or f is np.einsum and sum(isinstance(a, np.ndarray | Tracer) for a in args) > 1:
             return target(*args, **kwargs)
