@@ -10,7 +10,7 @@ from types import FunctionType
 import numpy as np
 
 from effgrad.arrays.labelled import labelled
-from effgrad.arrays.value import is_foreign
+from effgrad.arrays.value import Tracer, is_foreign
 from effgrad.arrays.written import read
 from effgrad.nested import leaves
 from effgrad.program.carries import carries
@@ -60,6 +60,7 @@ def to_traced(value: Object) -> Object:
 def _method(value: Object, name: str) -> Object:
     """Return a method of a protocol that a class of the program defines in Python, rewritten, or None."""
     found = getattr(type(value), name, None)
-    if type(found) is not FunctionType or isinstance(value, np.ndarray) or labelled(value) or is_foreign(value):
+    known = isinstance(value, np.ndarray | Tracer) or labelled(value) or is_foreign(value)
+    if known or type(found) is not FunctionType:
         return None
     return vars(SOURCES.operations)["call"](found)
