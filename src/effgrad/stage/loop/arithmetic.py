@@ -126,7 +126,8 @@ class Operators(Symbols):
             raise NotCaptured("`in` of values that the loop computes")
         inside = isinstance(op, ast.In)
         answers = [self.compare(ast.Eq() if inside else ast.NotEq(), a, item) for item in b]
-        return self.all_of(answers, not inside) if answers else not inside
+        answer = self.all_of(answers, not inside) if answers else not inside
+        return self.weakened(answer) if isinstance(answer, Lazy) else answer
 
 
 def _reads_low_bits(op: ast.operator, a: Affine, b: Affine) -> bool:

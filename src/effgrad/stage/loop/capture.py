@@ -45,6 +45,7 @@ from effgrad.stage.loop.operands import (
     Value,
     View,
     flat,
+    is_pythons,
     read,
     symbolic,
     whole_view,
@@ -106,7 +107,7 @@ class Capture(Augmented):
         if np.shape(like):
             return whole_view(buffer)
         self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
-        return self.number(read(buffer, ()), isinstance(like, float | complex) and not isinstance(like, np.generic))
+        return self.number(read(buffer, ()), is_pythons(like))
 
     # Statements
 
@@ -309,6 +310,9 @@ class Capture(Augmented):
     def call(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call a function on symbolic values."""
         result = self.result(f, args, kwargs)
+        if isinstance(result, Lazy) and not result.shape:
+            weak = registry.gives_pythons(f, args)
+            result = result if weak in (None, result.weak) else self.number(result.value, bool(weak))
         return self.view_of(result, *args, getattr(f, "value", None)) if registry.may_view(f, args, kwargs) else result
 
     def result(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -30,6 +30,8 @@ UNBOUND: Any = object()
 # The key in `facts` for a loop whose first step must be peeled, that is, captured before the loop. It is needed when
 # the first step writes to an array that a name has before the loop, and the name has other arrays in later steps.
 PEELED = "first step apart"
+# The fact about a carried name that begins as a number of Python's: a step binds it to one of NumPy's.
+STRONG = "is strong"
 
 
 class Unknown:
@@ -113,7 +115,7 @@ class Cells:
         capture.assign(view, lazy)
         if not view.axes:
             capture.private.add(view.buffer)
-        return Cell(view, lazy.weak)
+        return Cell(view, lazy.weak and (origin(self.loop), f"{name} {STRONG}") not in capture.facts)
 
     def growing(self, value: Lazy, dtype: Any, name: str, growth: Growth) -> Cell:
         """Make the cell of an array that grows: memory for its final size, of which each step uses a leading part."""
@@ -195,6 +197,8 @@ class Cells:
         common = common_type([Lazy((), (), load(Buffer("", (), view.dtype), ()), cell.weak), value])
         if common != view.dtype:
             raise FactFound((origin(self.loop), name), common)
+        if cell.weak and not value.weak:
+            raise FactFound((origin(self.loop), f"{name} {STRONG}"), True)
         capture.assign(view, value)
 
     def grow(self, cell: "Cell", value: Lazy, name: str) -> None:

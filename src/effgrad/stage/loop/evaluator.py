@@ -28,6 +28,7 @@ from effgrad.stage.loop.operands import (
     Value,
     View,
     flat,
+    is_pythons,
     like,
     symbolic,
     views_in,
@@ -135,14 +136,16 @@ class Evaluator(Operators):
             truth = self.truth(self.condition(e.operand, frame))
             if isinstance(truth, bool):
                 return not truth
-            return self.number(element(primitive_of(np.logical_not), truth))  # type: ignore[arg-type]
+            return self.number(element(primitive_of(np.logical_not), truth), True)  # type: ignore[arg-type]
         value = self.expression(e.operand, frame)
         if isinstance(value, Lazy) and is_python_bool(value):
             value = self.as_integer(value)
         if isinstance(e.op, ast.UAdd):
             return value
-        if isinstance(value, View | Lazy | Masked | Complex):
-            ufunc = np.negative if isinstance(e.op, ast.USub) else np.invert
+        ufunc = np.negative if isinstance(e.op, ast.USub) else np.invert
+        if isinstance(value, Lazy):
+            return self.elementwise(primitive_of(ufunc), value)  # type: ignore[arg-type]
+        if isinstance(value, View | Masked | Complex):
             return self.call(ufunc, [value], {})
         return -value if isinstance(e.op, ast.USub) else -value - 1 if isinstance(value, Affine) else ~value
 
@@ -211,8 +214,9 @@ class Evaluator(Operators):
         self.emit([], [Store(cell, (), self.tested(lambda: value))])
         self.block = outer
         self.block.append(Branch(load(so_far, ()), block, []) if every else Branch(load(so_far, ()), [], block))
+        weak = all(map(is_pythons, [*before, value]))
         before.clear()
-        return self.number(load(cell, ()))
+        return self.number(load(cell, ()), weak)
 
     def tested(self, test: Callable[[], Value]) -> Element:
         """The truth value of what `test` returns, as an expression."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.traced import as_pythons
+from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import read
 from effgrad.errors import StagingWarning, user_place, warn
 from effgrad.program.control import Loop
@@ -25,7 +27,19 @@ from effgrad.stage.loop.functions import Rows
 from effgrad.stage.loop.improve import improved
 from effgrad.stage.loop.ir import Region, writes_in
 from effgrad.stage.loop.names import read_after, writes_after
-from effgrad.stage.loop.operands import Complex, Counted, Growing, Lazy, Masked, Method, Plane, Value, View, views_in
+from effgrad.stage.loop.operands import (
+    Complex,
+    Counted,
+    Growing,
+    Lazy,
+    Masked,
+    Method,
+    Plane,
+    Value,
+    View,
+    is_pythons,
+    views_in,
+)
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
 from effgrad.stage.loop.signature import signature
 from effgrad.stage.loop.source import Source
@@ -130,6 +144,8 @@ class Loops:
         bound = [v.buffer for v in views_in(found) if v.buffer not in values]
         outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound]))
         parts = self.run(capture, outputs, room) if outputs else {}
+        for b in capture.pythons:
+            parts[b] = as_pythons(parts[b]) if isinstance(parts[b], Tracer) else parts[b].item()
         for b, value in values.items():
             if b in changed and b.shape and not isinstance(value, Plane):
                 setitem(parts[b], value, ...)
@@ -166,12 +182,22 @@ class Loops:
                 raise NotCaptured("a view of an array, made in the loop and used after it")
             return capture.store(value)
         if isinstance(value, Lazy | Affine):
-            return capture.store(value)
+            return stored_number(capture, value)
         if isinstance(value, Growing):
             return self.stored(capture, capture.seen(value), inputs)
         if isinstance(value, Masked | Function | Method | Counted | Unknown | Derivative | Pullback):
             raise NotCaptured("a function, or a selection of elements, made in the loop and used after it")
         return value
+
+
+def stored_number(capture: Capture, value: Lazy | Affine) -> Value:
+    """A number or an array that a loop has computed, in a buffer; an integer that is known remains one."""
+    if isinstance(value, Affine) and not value.terms:
+        return value.constant
+    view = capture.store(value)
+    if is_pythons(value):
+        capture.pythons.add(view.buffer)
+    return view
 
 
 def input_now(value: Value) -> Value:

@@ -200,3 +200,10 @@ def common_type(lazies: Sequence[Lazy]) -> DType:
         return max((x.dtype for x in lazies), key=lambda d: "bif".index(d.kind))
     strong = [x.dtype for x in lazies if not x.weak]
     return np.result_type(*strong, *[{"b": False, "i": 0, "f": 0.0}[x.dtype.kind] for x in lazies if x.weak])
+
+
+def is_pythons(value: Value) -> bool:
+    """Whether a value is a number of Python's class, and not of NumPy's."""
+    if isinstance(value, Lazy):
+        return value.weak
+    return isinstance(value, Affine | int | float | complex) and not isinstance(value, np.generic)

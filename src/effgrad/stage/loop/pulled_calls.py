@@ -16,6 +16,7 @@ from effgrad.fast.recording import FastTaped
 from effgrad.primitives.cotangents import dense
 from effgrad.stage.loop.affine import fresh, place_in
 from effgrad.stage.loop.buffers import Buffer, load
+from effgrad.stage.loop.element import cast
 from effgrad.stage.loop.ir import Apply, Block, Map, Store, all_points
 from effgrad.vocabulary import Function, Shadow, Value
 
@@ -30,7 +31,7 @@ def reverse(s: Apply, cotangents: Mapping[Buffer, Buffer]) -> tuple[Block, Block
     sums: Block = []
     for b, start in zip(pulled, starts, strict=False):
         dims, indices = all_points(b)
-        part = load(parts, [place_in(dims) + start])
+        part = cast(load(parts, [place_in(dims) + start]), cotangents[b].dtype)
         sums.append(Map(dims, [Store(cotangents[b], indices, part, adds=True)]))
     return [replace(s, function=function, inputs=(*s.inputs, cotangents[s.output]), output=parts)], sums
 

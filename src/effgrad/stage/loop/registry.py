@@ -8,7 +8,7 @@ import numpy as np
 
 from effgrad.api import tracebacks
 from effgrad.arrays.layout import COPYING, MAY_VIEW, VIEWING_METHODS
-from effgrad.stage.loop.operands import SYMBOLIC, Method, Value
+from effgrad.stage.loop.operands import SYMBOLIC, Method, Value, is_pythons
 from effgrad.vocabulary import Function
 
 Rule = Callable[..., Any]
@@ -79,6 +79,16 @@ def may_view(f: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> bool
         return f.name in VIEWING_METHODS
     of_several = f is np.einsum and len(args) > 2
     return is_of_library(f) and f in MAY_VIEW and f not in COPYING and not of_several
+
+
+def gives_pythons(f: Any, args: Sequence[Value]) -> bool | None:
+    """Whether a function returns a number of Python's class, and not of NumPy's; None if that is not known."""
+    if getattr(f, "__module__", None) == "math" or f is float or f is bool:
+        return True
+    if any(f is one for one in (round, pow, np.real)):
+        return all(map(is_pythons, args))
+    of_numpy = isinstance(f, np.ufunc) or (getattr(f, "__module__", None) or "").split(".")[0] == "numpy"
+    return False if of_numpy else None
 
 
 def rule(*functions: Value) -> Callable[[Rule], Rule]:

@@ -9,7 +9,7 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, NotCaptured, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
-from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View
+from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, is_pythons
 from effgrad.stage.loop.reductions import Values
 from effgrad.vocabulary import Function, Params
 
@@ -119,7 +119,7 @@ class Symbols(Values):
                     return truth
                 continue
             result = truth if result is None else element(ufunc, result, truth)
-        return every if result is None else self.number(result)
+        return every if result is None else self.number(result, all(map(is_pythons, values)))
 
     def unequal(self, value: Affine) -> Lazy | bool:
         """Whether an integer differs from zero: decided now if its bounds allow it, else a lazy truth value."""
