@@ -25,7 +25,8 @@ def labelled(value: Value) -> bool:
 
 
 def of_pandas(value: Value) -> bool:
-    return labelled(value) and hasattr(value, "__pandas_priority__")
+    """Whether a value is a table or index of pandas, and not one of its arrays, which have no labels."""
+    return labelled(value) and hasattr(value, "__pandas_priority__") and hasattr(type(value), "_values")
 
 
 def of_traced(value: Value) -> bool:
