@@ -589,3 +589,14 @@ def test_where_a_distribution_begins_does_not_depend_on_its_shape(name):
     else:
         assert f(1.6) == f(1.7) == f(1.8)
         assert grad(f)(1.7) == 0
+
+
+@pytest.mark.parametrize("x", [-2.0, 1e-3, 1e120])
+def test_a_rate_of_the_gamma_distribution_follows_from_its_quantile(x):
+    """`gdtria(p, b, x)` is `gammaincinv(b, p) / x`: where that was negative or small it was taken for a bound."""
+    if not np.isfinite(sp.gdtria(0.3, 1.5, x)):  # SciPy 1.14 searches
+        return
+    quantile = sp.gammaincinv(1.5, 0.3)
+    density = np.exp(0.5 * np.log(quantile) - quantile) / sp.gamma(1.5)
+    assert grad(sp.gdtria, 0)(0.3, 1.5, x) == pytest.approx(1 / (density * x), rel=1e-12)
+    assert grad(sp.gdtria, 2)(0.3, 1.5, x) == pytest.approx(-quantile / x**2, rel=1e-12)

@@ -184,7 +184,7 @@ enter({
     sp.gammainccinv: _inverse(_falling(GAMMA), 1),
     sp.gdtr: _rising(GAMMA_OF_RATE),
     sp.gdtrc: _falling(GAMMA_OF_RATE),
-    sp.gdtria: _searched(_inverse(_rising(GAMMA_OF_RATE), 0)),
+    sp.gdtria: _inverse(_rising(GAMMA_OF_RATE), 0),
     sp.gdtrib: _searched(_inverse(_rising(GAMMA_OF_RATE), 1)),
     sp.gdtrix: _inverse(_rising(GAMMA_OF_RATE), 2),
     sp.chdtr: _rising(CHI2),
