@@ -1,5 +1,6 @@
 """The partials of powers, quotients and reciprocals."""
 
+from effgrad.arrays.layout import DOUBLES
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, plain
 from effgrad.primitives.kinks import differentiated, nan_if_zero
@@ -96,10 +97,16 @@ def _over(v: Value, b: Value) -> Value:
         return np.divide(v, b)
 
 
+def _pushed_through_denominator(t: Value, y: Value, b: Value) -> Value:
+    change = _over(t, b)
+    # Beside a subnormal number the quotient overflows where the derivative does not.
+    return _over(t * -y, b) if type(change) in DOUBLES and abs(change) == np.inf else change * -y
+
+
 BASE = Factored(base_partial, _pulled_through_base, _pushed_through_base)
 DENOMINATOR = Factored(
     lambda y, a, b: _minus_over(y, b),
     lambda g, y, a, b: g * -y / b if type(b) is not float else _over(g * -y, b),
-    lambda t, y, a, b: _over(t, b) * -y,
+    lambda t, y, a, b: _pushed_through_denominator(t, y, b),
 )
 INVERSE = Factored(lambda y, x: -y * y, lambda g, y, x: g * -y * y, lambda t, y, x: t * y * -y)

@@ -116,7 +116,7 @@ def _followed(f: Function, x: Value, active: list[Active], multipliers: Value, n
 
 def _multipliers(row: Row, x: Value, active: list[Active], multipliers: Value) -> Value:
     """Return the multiplier of each constraint of a row."""
-    positions, start = np.full(np.size(number(row.function(x))), -1), 0
+    positions, start = np.full(np.size(number(row.at(x)[0])), -1), 0
     for one in active:
         stop = start + len(one.places)
         if one.function is row.function:

@@ -14,7 +14,6 @@ import scipy.signal
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import handle
 from effgrad.functions.scipy.tables import Calling, by_name, reals, require, rules_of
 from effgrad.primitives.given import as_computed
@@ -69,7 +68,8 @@ def with_output(owner: Any, name: str, rule: Function, runs: bool = True) -> Rea
         output = call.arguments.pop("output", None)
         if output is None:
             return rule(*call.args, **call.kwargs)
-        given = isinstance(output, Tracer | np.ndarray)
+        given = isinstance(output, np.ndarray)
+        require(given or isinstance(output, str | type | np.dtype), f"ndimage.{name}", "an array or a type as `output`")
         kind = dtype_of(output) if given else np.dtype(output)
 
         def converted(*args: Value, **options: Option) -> Value:

@@ -100,8 +100,8 @@ def _perm(n: Value, k: Value, exact: bool = False) -> Value:
 
 
 def _can_choose(n: Value, k: Value) -> Value:
-    n, k = np.asarray(plain(n)), np.asarray(plain(k))
-    return (k <= n) & (n >= 0) & (k >= 0)
+    n, k = plain(n), plain(k)
+    return np.less_equal(k, n) & np.greater_equal(n, 0) & np.greater_equal(k, 0)
 
 
 def _refuse_exact(name: str, exact: bool) -> None:
