@@ -295,7 +295,7 @@ def test_a_loop_that_calls_numpy_solves_its_systems_once_each_way(plane, sides, 
     matrix, right = rng.normal(size=(60, 60)) + 9.0 * np.eye(60), rng.normal(size=(60, sides)) * plane
 
     def f(a):
-        total = 0.0
+        total = np.float64(0.0)  # a number of Python would change its class, for which the loop is captured again
         for k in range(steps):
             x = np.linalg.solve(a * plane + k * np.eye(60), right)
             total = total + np.sum(np.real(x) ** 3)
