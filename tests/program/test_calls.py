@@ -2,10 +2,12 @@
 
 import asyncio
 import builtins
+import math
 import pickle
 import subprocess
 import sys
 import threading
+import types
 from unittest import mock
 
 import numpy as np
@@ -315,3 +317,15 @@ def test_code_without_source_calls_the_methods_of_ufuncs():
     np.testing.assert_allclose(grad(f)(x), expected, rtol=1e-8)
     np.testing.assert_allclose(compile(grad(f))(x), expected, rtol=1e-8)
     np.testing.assert_allclose(grad(eval("lambda x: np.add.reduce(x**2)"))(x), 2 * x)
+
+
+def test_functions_bound_to_traced_values_are_read():
+    """They were called as they are written, and `math` refused the number."""
+
+    def scaled(self, factor):
+        return math.sin(self) * factor
+
+    def f(x):
+        return types.MethodType(scaled, x)(3.0) + types.MethodType(lambda self: self * self, x)()
+
+    assert grad(f)(0.5) == pytest.approx(3.0 * np.cos(0.5) + 1.0, rel=1e-15)

@@ -217,9 +217,7 @@ def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], 
     contiguous, or if the call has the option `order`. A view keeps the order of its memory.
     """
     parts = _arrays(result)
-    if not parts:  # most results leave here; the rest takes two microseconds
-        return result
-    if function in VIEWING:
+    if not parts or function in VIEWING:  # most results leave here; the rest takes two microseconds
         return result
     usual = "order" not in kwargs and all(map(contiguous, parts))
     if usual and all(contiguous(a) for a in args if isinstance(a, Tracer)):

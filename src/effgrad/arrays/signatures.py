@@ -14,19 +14,17 @@ from effgrad.errors import EffgradError
 from effgrad.nested import copy_arrays, leaves, map_leaves
 from effgrad.vocabulary import Function, Params, Value
 
+_LEFT_OUT = type(np._NoValue)
+
 
 def known_options(function: Function, args: Sequence[Value], kwargs: Params) -> Params:
     """Return a call's options without `np._NoValue`, NumPy's mark of one left out; raise NumPy's error for them."""
+    if _LEFT_OUT in map(type, kwargs.values()):
+        kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
     for name, value in kwargs.items():
         if not _is_usual(function, args, name, value):
-            break
-    else:
-        return kwargs
-    kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
-    if not all(_is_usual(function, args, *option) for option in kwargs.items()):
-        ask_numpy(function, args, kwargs)
-        if "keepdims" in kwargs:
-            kwargs["keepdims"] = bool(kwargs["keepdims"])
+            ask_numpy(function, args, kwargs)
+            return kwargs | {"keepdims": bool(kwargs["keepdims"])} if "keepdims" in kwargs else kwargs
     return kwargs
 
 
@@ -36,8 +34,6 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
         ndim = getattr(args[0], "ndim", 0) if args else 0
         known = value is None or type(value) is tuple or type(value) is int and -ndim <= value < ndim
         return known and name in _names(function)
-    if value is np._NoValue:
-        return False
     return isinstance(value, Tracer) or name in _names(function) and isinstance(value, _USUAL.get(name, object))
 
 
@@ -121,17 +117,16 @@ def _parameters(function: Function) -> list[str]:
 
 @functools.cache
 def _names(function: Function) -> frozenset[str]:
-    """Return the names of all parameters, or none if the function does not say them."""
-    try:
-        return frozenset(inspect.signature(function).parameters)
-    except ValueError:
-        return frozenset()
+    return frozenset(p.name for p in _signature(function))
 
 
-@functools.cache
 def _positional(function: Function) -> list[inspect.Parameter]:
+    return [p for p in _signature(function) if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _signature(function: Function) -> list[inspect.Parameter]:
+    """Return the parameters of a function, or none if it does not say them."""
     try:
-        signature = inspect.signature(function)
+        return [*inspect.signature(function).parameters.values()]
     except ValueError:  # compiled functions of NumPy before 2.4
         return []
-    return [p for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

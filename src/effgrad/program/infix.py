@@ -90,8 +90,7 @@ def operand_for(array: object, operand: object) -> Object:
 def by_methods(operate: Callable[..., object], a: object, b: object, method: str, reflected: str) -> Object:
     """Apply an operator to objects by their methods written in Python, each called once in the order of Python."""
     called = False
-    plain = isinstance(a, Tracer) or not method_of(type(a), method)
-    if plain and isinstance(a, np.ndarray) and defines_ufuncs(b):
+    if isinstance(a, np.ndarray) and (isinstance(a, Tracer) or not method_of(type(a), method)) and defines_ufuncs(b):
         return call(getattr(np, UFUNCS.get(operate.__name__, operate.__name__)))(a, b)
     steps = tries(operate, a, b, method, reflected)
     in_python = any(not is_builtin(one) and method_of(type(one), name) for one, _, name in steps)

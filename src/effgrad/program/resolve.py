@@ -170,7 +170,7 @@ RULES = Rules(prepared, running)
 
 
 def method(f: MethodType) -> Object:
-    if isinstance(f.__self__, Tracer):
+    if isinstance(f.__self__, Tracer) and getattr(type(f.__self__), f.__name__, None) is f.__func__:
         return MethodType(of_traced(f.__func__, callback), f.__self__)
     rule = RULES.bound(f)
     if rule is not None:
