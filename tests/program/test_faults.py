@@ -181,7 +181,7 @@ def alarms(monkeypatch):
 
 def test_a_table_that_the_collector_ends_late_leaves_later_ones_alone(monkeypatch):
     """It took the memory of an array that a later session had written to: reading it was refused, by chance."""
-    kept = written.Held.__init__
+    kept = written.Idle.__init__
 
     def in_a_cycle(self):
         kept(self)
@@ -196,7 +196,7 @@ def test_a_table_that_the_collector_ends_late_leaves_later_ones_alone(monkeypatc
     gc.disable()
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(written.Held, "__init__", in_a_cycle)
+            patched.setattr(written.Idle, "__init__", in_a_cycle)
             expected = grad(writes)(0.7)
         slope = grad(later)(0.7)
     finally:

@@ -172,6 +172,14 @@ def test_a_constant_is_read_from_a_plain_string():
     assert grad(lambda x: x * float("0.5"))(0.5) == 0.5  # the numerals are those of one derivative
 
 
+def test_numerals_of_a_batch_are_forgotten_with_it():
+    """Numerals that `vmap` wrote stayed with the thread, and later constants with these digits were refused."""
+    effgrad.vmap(lambda x: [f"{x}", x][1])(np.array([0.625, 0.75]))
+    assert grad(lambda x: x * float(io.StringIO("0.625").read()))(2.0) == 0.625
+    effgrad.hessian(lambda x: [f"{x[0]}", x[0] ** 2][1])(np.array([0.875, 0.75]))
+    assert grad(lambda x: x * float(io.StringIO("0.875").read()))(2.0) == 0.875
+
+
 def test_texts_are_those_of_plain_numbers():
     def texts(x):
         a, b, _ = x.tolist()

@@ -54,7 +54,7 @@ def _run(
 
 def run_batched(count: int, program: Callable[[Batch], Result]) -> Result:
     """Return the result of a program that is called with an activation of batched evaluation for `count` members."""
-    return run_handled(Batch(count), program)
+    return run_confined(run_handled, Batch(count), program)
 
 
 class Outputs(NamedTuple):

@@ -36,14 +36,28 @@ REAL = ComplexPart(np.real, lambda z, part: part + 1j * np.imag(z))
 IMAGINARY = ComplexPart(np.imag, lambda z, part: np.real(z) + 1j * part)
 
 
-class Held(dict[int, "Memory"]):
-    """The memories that one session has opened."""
+class Idle(dict[int, "Memory"]):
+    """The memories that a session has opened, while it has opened none or has ended; then dropping it does nothing.
 
-    token: object = None  # `end` needs one even if an interrupt comes before `__init__`
+    It has no `__del__`, as an interrupt that arrives in one is lost.
+    """
 
     def __init__(self) -> None:
         # Identifies the session to its memories. They must not refer to the session, which ends when it is dropped.
         self.token = object()
+
+    def end(self) -> None:
+        """Do nothing."""
+
+    def __setitem__(self, key: int, memory: "Memory") -> None:
+        self.__class__ = Held  # type: ignore[assignment]
+        self[key] = memory
+
+
+class Held(dict[int, "Memory"]):
+    """The memories that a session has opened."""
+
+    token: object
 
     def end(self) -> None:
         """Replace the marks in the arrays by plain numbers.
@@ -58,20 +72,9 @@ class Held(dict[int, "Memory"]):
         with _opening:
             if not memories:
                 Tracer.direct.update(HOLDERS - LISTS)
-        self.__class__ = Ended  # type: ignore[assignment]
+        self.__class__ = Idle  # type: ignore[assignment]
 
     __del__ = end  # an interrupt may come where nobody else can end it
-
-
-class Ended(dict[int, "Memory"]):
-    """The memories of a session that has ended. It has no `__del__`, as an interrupt in the collector would be lost."""
-
-    def end(self) -> None:
-        """Do nothing, since `Held.end` has run."""
-
-    def __setitem__(self, key: int, memory: "Memory") -> None:
-        self.__class__ = Held  # type: ignore[assignment]  # a checkpointed part runs again
-        self[key] = memory
 
 
 class Session:
@@ -81,17 +84,22 @@ class Session:
 
     def __init__(self) -> None:
         self.started = next(clock)
-        self._held: Held | None = None  # most derivatives write to no array: making it takes a microsecond
+        self._held: Held | Idle | None = None  # most derivatives write to no array: making it takes a microsecond
 
     @property
-    def held(self) -> Held:
+    def held(self) -> Held | Idle:
         if self._held is None:
-            self._held = Held()
+            self._held = Idle()
         return self._held
 
     @property
-    def ended(self) -> bool:
-        return isinstance(self._held, Ended)
+    def idle(self) -> bool:
+        """Whether it has ended, or has opened no memory yet."""
+        return not isinstance(self._held, Held)
+
+    def opened(self) -> list["Memory"]:
+        # A copy, since the collector may drop an entry while a list of pairs is made.
+        return [] if self._held is None else list(self._held.copy().values())
 
     def owns(self, memory: "Memory") -> bool:
         return self._held is not None and memory.token is self._held.token
@@ -139,10 +147,9 @@ class rerunning_session:  # noqa: N801 (a context)
         self.before: list[tuple[Array, Memory, Array]] = []
         self.outside = _session.get()
         # Otherwise the session still runs, or the rerun of an enclosing part ends it.
-        self.ends = self.outside is not self.session and self.session is not None and self.session.ended
+        self.ends = self.outside is not self.session and self.session is not None and self.session.idle
         _session.set(self.session)
-        # A copy, since the collector may drop an entry while a list of pairs is made.
-        for memory in self.session.held.copy().values() if self.session is not None else ():
+        for memory in self.session.opened() if self.session is not None else ():
             owner = memory.owner()
             if owner is not None and id(owner) not in memories:
                 self.before.append((owner, memory, memory.flat.copy()))
