@@ -42,9 +42,8 @@ class Idle(dict[int, "Memory"]):
     It has no `__del__`, as an interrupt that arrives in one is lost.
     """
 
-    def __init__(self) -> None:
-        # Identifies the session to its memories. They must not refer to the session, which ends when it is dropped.
-        self.token = object()
+    __slots__ = ("token",)
+    token: int  # of the session, to which memories must not refer: it ends when it is dropped
 
     def end(self) -> None:
         """Do nothing."""
@@ -57,7 +56,8 @@ class Idle(dict[int, "Memory"]):
 class Held(dict[int, "Memory"]):
     """The memories that a session has opened."""
 
-    token: object
+    __slots__ = ("token",)
+    token: int
 
     def end(self) -> None:
         """Replace the marks in the arrays by plain numbers.
@@ -80,37 +80,20 @@ class Held(dict[int, "Memory"]):
 class Session:
     """A run of an outermost derivative, and the memories of the plain arrays that it has written traced values to."""
 
-    __slots__ = ("started", "_held")
+    __slots__ = ("started", "held")
 
     def __init__(self) -> None:
-        self.started = next(clock)
-        self._held: Held | Idle | None = None  # most derivatives write to no array: making it takes a microsecond
-
-    @property
-    def held(self) -> Held | Idle:
-        if self._held is None:
-            self._held = Idle()
-        return self._held
-
-    @property
-    def idle(self) -> bool:
-        """Whether it has ended, or has opened no memory yet."""
-        return not isinstance(self._held, Held)
-
-    def opened(self) -> list["Memory"]:
-        # A copy, since the collector may drop an entry while a list of pairs is made.
-        return [] if self._held is None else list(self._held.copy().values())
+        self.held: Held | Idle = Idle()
+        self.held.token = self.started = next(clock)
 
     def owns(self, memory: "Memory") -> bool:
-        return self._held is not None and memory.token is self._held.token
+        return memory.token is self.held.token
 
     def end(self) -> None:
-        held = self._held
-        if held is not None:
-            try:
-                held.end()
-            finally:  # an interrupt may have stopped the first call
-                held.end()
+        try:
+            self.held.end()
+        finally:  # an interrupt may have stopped the first call
+            self.held.end()
 
 
 _session: ContextVar[Session | None] = ContextVar("effgrad_session", default=None)
@@ -147,9 +130,10 @@ class rerunning_session:  # noqa: N801 (a context)
         self.before: list[tuple[Array, Memory, Array]] = []
         self.outside = _session.get()
         # Otherwise the session still runs, or the rerun of an enclosing part ends it.
-        self.ends = self.outside is not self.session and self.session is not None and self.session.idle
+        self.ends = self.outside is not self.session and type(getattr(self.session, "held", None)) is Idle
         _session.set(self.session)
-        for memory in self.session.opened() if self.session is not None else ():
+        # A copy, since the collector may drop an entry while a list of pairs is made.
+        for memory in self.session.held.copy().values() if self.session is not None else ():
             owner = memory.owner()
             if owner is not None and id(owner) not in memories:
                 self.before.append((owner, memory, memory.flat.copy()))
