@@ -298,6 +298,7 @@ DERIVATIVES = {
     "no axes in common": lambda x: np.tensordot(0.8, x, axes=-2) * x,
     "cuts by no floats": lambda x: np.hsplit(x[None], np.zeros(0))[0] * x,
     "a loop of other dtypes": lambda x: np.real(scipy.special.eval_chebyu([2, 3], x, dtype=complex)) * x,
+    "a range and data": lambda x: np.histogram(x * 2.0, 2, (x[0] - 1, x[1] * 3))[1] @ [1, 2, 3] * x,
     "weights of braycurtis": lambda x: distance.braycurtis([*x, 0.2], [0.4, 0.9, 0.1], [*(x**2), 0.3]),
 }
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from effgrad.arrays.layout import dtype_of, ndim_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import composed, depends, known, plain
+from effgrad.arrays.value import composed, depends, evaluated, known, plain
 from effgrad.errors import NoRule
 from effgrad.primitives import move
 from effgrad.primitives.given import all_as_computed
@@ -19,13 +19,21 @@ def _bincount(x: Value, /, weights: Value = None, minlength: int = 0) -> Value:
 
 
 def _histogram_bin_edges(a: Value, bins: Option = 10, range: Option = None, weights: Value = None) -> Value:
-    """Return the edges of bins. If only the number of bins is given, they move with the least and largest elements."""
-    edges = np.histogram_bin_edges(plain(a), plain(bins), range, plain(weights))
-    if range is not None or ndim_of(bins) == 1 or not depends(a) or not size_of(a):
-        return np.asarray(bins) if ndim_of(bins) == 1 else edges
-    low, high = np.min(a), np.max(a)
+    """Return the edges of bins. If only their number is given, they move with the range or the extreme elements."""
+    edges = evaluated(_plain_edges, a, bins, weights, *(() if range is None else range))
+    if ndim_of(bins) == 1:
+        return np.asarray(bins)
+    if range is None and not size_of(a):
+        return edges
+    low, high = (np.min(a), np.max(a)) if range is None else range
+    if not depends(low) and not depends(high):
+        return edges
     place = np.linspace(0.0, 1.0, len(edges), dtype=edges.dtype)
     return edges + (low - plain(low)) * (1 - place) + (high - plain(high)) * place
+
+
+def _plain_edges(a: Value, bins: Option, weights: Value, *ends: Value) -> Value:
+    return np.histogram_bin_edges(a, bins, ends or None, weights)
 
 
 def _histogram(
