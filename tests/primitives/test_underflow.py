@@ -218,3 +218,14 @@ def test_a_correlation_is_right_at_every_scale(scale):
     expected = grad(lambda v: np.corrcoef(v, y)[0, 1])(v) / scale
     np.testing.assert_allclose(grad(correlation)(v * scale), expected, rtol=1e-9)
     np.testing.assert_allclose(jvp(correlation, (v * scale,), (X[[0, 1, 2, 0]],))[1], expected @ X[[0, 1, 2, 0]])
+
+
+@pytest.mark.parametrize("x, k", [(3e-312, 1e-315), (2e-310, 1e-320), (3e-305, 1e-315), (-4e-309, 0.0)])
+@pytest.mark.parametrize("f", [lambda k, x: k / x, lambda k, x: np.divide(-k, -x)])
+def test_a_tangent_is_divided_by_a_subnormal_number(f, k, x):
+    """The relative change overflows where the derivative does not: an infinity for arrays and in compiled programs."""
+    expected = float(-mpmath.mpf(k) / mpmath.mpf(x) ** 2)
+    slope = lambda x: jvp(lambda x: f(k, x), (x,), (np.ones_like(x),))[1]  # noqa: E731
+    several = np.array([x, 1.0, x])
+    found = [slope(x), compile(slope)(x), slope(several)[2], compile(slope)(several)[0], grad(lambda x: f(k, x))(x)]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -1,6 +1,5 @@
 """The partials of powers, quotients and reciprocals."""
 
-from effgrad.arrays.layout import DOUBLES
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, plain
 from effgrad.primitives.kinks import differentiated, nan_if_zero
@@ -99,8 +98,13 @@ def _over(v: Value, b: Value) -> Value:
 
 def _pushed_through_denominator(t: Value, y: Value, b: Value) -> Value:
     change = _over(t, b)
-    # Beside a subnormal number the quotient overflows where the derivative does not.
-    return _over(t * -y, b) if type(change) in DOUBLES and abs(change) == np.inf else change * -y
+    # Beside small numbers the relative change may overflow where the derivative does not.
+    lost = abs(plain(change)) == np.inf
+    if decided(lost):
+        return _over(t * -y, b) if lost else change * -y
+    if not isinstance(lost, Tracer) and not lost.any():
+        return change * -y
+    return np.where(lost, _over(t * -y, b), change * -y)
 
 
 BASE = Factored(base_partial, _pulled_through_base, _pushed_through_base)
