@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from effgrad.effects import Effect, handled, operation
+from effgrad.program.matches import without_matches
 from effgrad.program.syntax import first_line
 
 # Extra keys in the names that a loop has bound: `LEFT` says that it ended by `return`, with the value `RESULT`.
@@ -48,6 +49,7 @@ class Loop:
         functions = _functions("".join(self.lines), self.file)
         for function in reversed(functions):  # the innermost ones come last
             if isinstance(function, ast.FunctionDef) and function.lineno <= self.place[1] <= (function.end_lineno or 0):
+                function = without_matches(function)
                 for node in ast.walk(function):
                     if isinstance(node, ast.For | ast.While) and self.place == _place(node):
                         return function, node
@@ -76,6 +78,8 @@ def _bound(statement: ast.stmt, lists: frozenset[str]) -> set[str]:
         node = waiting.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
+        if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:
+            found.add(node.name)
         if isinstance(node, ast.Attribute) and node.attr == "append" and isinstance(node.value, ast.Name):
             found |= lists & {node.value.id}
         if isinstance(node, ast.FunctionDef):

@@ -232,14 +232,9 @@ def _extreme(extreme: Callable[..., float], bounds: Sequence[Bounds]) -> Bounds:
     return int(low) if low > -math.inf else None, int(high) if high < math.inf else None
 
 
-def row_major(point: "Sequence[Affine | int]", shape: "Sequence[Affine | int]") -> Affine:
-    """The position of a point of an array, or of an index box, of this shape in row-major order."""
-    place, stride = Affine(), affine(1)
+def row_major(point: "Sequence[Affine | int]", shape: Sequence[int]) -> Affine:
+    """The position of a point of an array of this shape in row-major order."""
+    place, stride = Affine(), 1
     for i, n in zip(reversed(point), reversed(shape), strict=True):
         place, stride = place + affine(i) * stride, stride * n
     return place
-
-
-def place_in(dims: Sequence[tuple[str, Affine]]) -> Affine:
-    """The position of the point of an index box in row-major order."""
-    return row_major([variable(name) for name, _ in dims], [n for _, n in dims])

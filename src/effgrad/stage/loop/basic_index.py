@@ -6,10 +6,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
-from effgrad.stage.loop.buffers import INT, Element, index, integer
-from effgrad.stage.loop.element import AND, GREATER_EQUAL, LESS, MAXIMUM, MINIMUM, WHERE, ZERO, cast, element, widened
+from effgrad.stage.loop.buffers import INT, Element, constant, index, integer
+from effgrad.stage.loop.element import (
+    ADD,
+    AND,
+    FLOOR_DIVIDE,
+    GREATER_EQUAL,
+    LESS,
+    MAXIMUM,
+    MINIMUM,
+    NOT_EQUAL,
+    WHERE,
+    ZERO,
+    cast,
+    element,
+    widened,
+)
 from effgrad.stage.loop.ir import Check
-from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, whole_view
+from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, times, whole_view
 from effgrad.stage.loop.values import Statements
 
 
@@ -23,18 +37,18 @@ class Indexed(Statements):
             base, out = list(value.base), []
             for (start, _, _), (axis, step, _) in zip(picks, value.axes, strict=True):
                 if axis is not None:
-                    base[axis] = base[axis] + affine(start) * step
+                    base[axis] = base[axis] + times(start, step)
             for source, extent in axes:
                 if source is None:
                     out.append(Axis(None, 1, extent))
                 else:
                     axis, step, _ = value.axes[source]
-                    out.append(Axis(axis, step * picks[source][1], extent))
+                    out.append(Axis(axis, as_constant(times(step, picks[source][1])), extent))
             view = View(value.buffer, base, out)
             return view if out else self.number(view.element(()))
 
         def at(point: list[Affine]) -> Element:
-            return value.element([i if k is None else point[k] * step + i for i, step, k in picks])
+            return value.element([i if k is None else times(point[k], step) + i for i, step, k in picks])
 
         return self.view_of(self.lazy_at([n for _, n in axes], at), value)
 
@@ -116,31 +130,60 @@ class Indexed(Statements):
             return int(array.min()), int(array.max())
         return None
 
-    def slice_of(self, k: slice, n: Extent) -> tuple[Affine, int, Extent]:
+    def slice_of(self, k: slice, n: Extent) -> tuple[Affine, Extent, Extent]:
         """The start, the step and the number of elements of a slice of an axis."""
-        step = 1 if k.step is None else k.step
-        if not isinstance(step, int | np.integer) or step == 0:
-            raise NotCaptured("the step of a slice changes")
-        if isinstance(n, int) and all(p is None or isinstance(p, int | np.integer) for p in (k.start, k.stop)):
-            places = range(n)[k]
-            return Affine(places.start if len(places) else 0), int(step), len(places)
-        if step > 0:
-            return self._changing_slice(k, n, int(step))
-        if k.start is not None or k.stop is not None or step != -1:
-            raise NotCaptured("a slice with a negative step and bounds that change")
-        return affine(n) - 1, -1, n
-
-    def _changing_slice(self, k: slice, n: Extent, step: int) -> tuple[Affine, int, Extent]:
-        """The start, step and extent of a slice whose bounds depend on loop variables."""
+        step = 1 if k.step is None else as_constant(self.as_index(k.step))
+        if step == 0:
+            raise ValueError("slice step cannot be zero")
+        if all(isinstance(p, int | np.integer | None) for p in (k.start, k.stop, step, n)):
+            places = range(n)[k]  # type: ignore[arg-type]
+            return Affine(places.start if len(places) else 0), step, len(places)
+        if step != 1:
+            return self._strided_slice(k, n, step)
         start, stop = self._bound(k.start, n, 0), self._bound(k.stop, n, n)
         extent = stop - start
         high = self.ranges.upper(extent)
         if high is not None and high <= 0:
-            return Affine(), step, 0
-        extent = self.at_least_zero(extent, n)
-        if step != 1 and extent.terms:
-            raise NotCaptured("a slice with a step and bounds that change")
-        return start, step, as_constant(extent if step == 1 else Affine(-(-extent.constant // step)))
+            return Affine(), 1, 0
+        return start, 1, as_constant(self.at_least_zero(extent, n))
+
+    def _strided_slice(self, k: slice, n: Extent, step: Extent) -> tuple[Affine, Extent, Extent]:
+        """The start, step and extent of a slice whose bounds or step change, in either direction."""
+        back, end = element(LESS, index(self.sign(step)), ZERO), index(affine(n))
+        least = either(back, constant(-1), ZERO)
+        most = element(ADD, end, least)
+        start, stop = (
+            self.inside(default if given is None else self.from_beginning(self.as_index(given), n), least, most, n)
+            for given, default in ((k.start, either(back, most, ZERO)), (k.stop, either(back, least, end)))
+        )
+        return start, step, as_constant(self.steps_between(start, stop, step))
+
+    def inside(self, place: Element, least: Element, most: Element, n: Extent) -> Affine:
+        """A bound of a slice of an axis, clipped."""
+        clipped = element(MINIMUM, element(MAXIMUM, place, least), most)
+        return integer(self.kept_integer(clipped, (-1, self.ranges.most(n)), ("end", clipped)))
+
+    def steps_between(self, start: Affine, stop: Affine, step: Extent) -> Affine:
+        """The number of integers from `start` to `stop` by a step that may change; a step of zero raises an error."""
+        last = element(FLOOR_DIVIDE, index(stop - start + step - self.sign(step)), index(affine(step)))
+        forward, back = self.ranges.upper(stop - start), self.ranges.upper(start - stop)
+        reach = None if forward is None or back is None else (0, max(forward, back))
+        return integer(self.kept_integer(element(MAXIMUM, last, ZERO), reach, ("steps", start, stop, affine(step))))
+
+    def sign(self, step: Extent) -> Affine:
+        """The sign of a step; a step of zero raises an error."""
+        least, most = self.ranges.lower(step), self.ranges.upper(step)
+        if least is not None and least > 0:
+            return affine(1)
+        if most is not None and most < 0:
+            return affine(-1)
+        changing = index(affine(step))
+        if ("nonzero", changing) not in self.known:
+            flag = element(NOT_EQUAL, changing, ZERO)
+            self.block.append(Check(flag, f"{self.place()}: a step of zero", ValueError))
+            self.known["nonzero", changing] = changing
+        sign = element(WHERE, element(LESS, changing, ZERO), constant(-1), constant(1))
+        return integer(self.kept_integer(sign, (-1, 1), ("sign", changing)))
 
     def at_least_zero(self, extent: Affine, most: Extent | None = None) -> Affine:
         """An extent, or 0 where it would be negative; it is at most `most`, if that is given."""
@@ -184,6 +227,11 @@ class Indexed(Statements):
         self.write_at(factors, view, lambda p: _merged(factors, p, shape), lambda p: source(_merged(factors, p, old)))
         view.own = True
         return view
+
+
+def either(flag: Element, a: Element, b: Element) -> Element:
+    """One of two integers, by a flag that may be known."""
+    return element(WHERE, flag, a, b) if flag.op != "constant" else a if flag.args[0] else b
 
 
 def full_key(key: Value, rank: int) -> list[Value]:

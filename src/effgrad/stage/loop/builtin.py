@@ -12,7 +12,7 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import BOOL, FLOAT, INT
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
-from effgrad.stage.loop.operands import Counted, Lazy, Value, View, symbolic
+from effgrad.stage.loop.operands import Counted, Lazy, Value, View, symbolic, times
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Function, Option
@@ -23,9 +23,30 @@ def _range(c: Symbols, *args: Value) -> Value:
     if not is_symbolic(*args):
         return range(*[int(a) for a in args])
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
-    if not isinstance(step, int) or any(isinstance(a, View | Lazy) and a.shape for a in (start, stop)):
-        raise NotCaptured("a range with a step that changes")
-    return Counted(c.as_index(start), c.as_index(stop), step, lambda i: i)
+    first, last, step = c.as_index(start), c.as_index(stop), as_constant(c.as_index(step))
+    if isinstance(step, int):
+        return Counted(first, last, step, lambda i: i)
+    return Counted(0, c.steps_between(first, last, step), 1, lambda i: first + times(i, step))
+
+
+@rule(divmod)
+def _divmod(c: Symbols, a: Value, b: Value) -> Value:
+    return c.binary(ast.FloorDiv(), a, b), c.binary(ast.Mod(), a, b)
+
+
+@rule(any)
+def _any(c: Symbols, values: Value) -> Value:
+    return _quantified(c, values, False)
+
+
+@rule(all)
+def _all(c: Symbols, values: Value) -> Value:
+    return _quantified(c, values, True)
+
+
+def _quantified(c: Symbols, values: Value, every: bool) -> Value:
+    answer = c.all_of(c.items(values), every)
+    return c.weakened(answer) if isinstance(answer, Lazy) else answer
 
 
 @rule(len)
@@ -83,16 +104,32 @@ def _float(c: Symbols, value: Value = 0.0) -> Value:
     return c.number(cast(lazy.value, FLOAT), True) if not lazy.shape else c.number(lazy.element([0] * len(lazy.shape)))
 
 
-@rule(int)
-def _int(c: Symbols, value: Value = 0) -> Value:
+def _rounded(f: Function, ufunc: np.ufunc, c: Symbols, value: Value = 0) -> Value:
+    """A number as an integer of Python's, rounded by a function of NumPy."""
     if not is_symbolic(value):
-        return int(value)
+        return f(value)
     if isinstance(value, Affine):
         return value
     lazy = c.lazy(value)
+    if lazy.shape:
+        lazy = c.lazy(c.index(lazy, (0,) * len(lazy.shape)))
     if lazy.dtype.kind == "f":
-        lazy = c.number(cast(element(primitive_of(np.trunc), lazy.value), INT))  # type: ignore[arg-type]
+        lazy = c.number(cast(element(primitive_of(ufunc), lazy.value), INT))  # type: ignore[arg-type]
     return c.snapshot(lazy)
+
+
+# The functions that return an integer, and the function of NumPy that rounds as they do.
+_INTEGERS = [
+    rule(f)(functools.partial(_rounded, f, ufunc))
+    for f, ufunc in ((int, np.trunc), (math.trunc, np.trunc), (math.floor, np.floor), (math.ceil, np.ceil))
+]
+
+
+@rule(round)
+def _round(c: Symbols, number: Value, ndigits: Value = None) -> Value:
+    if ndigits is not None or not is_symbolic(number):
+        return c.applied(round, [number] if ndigits is None else [number, ndigits], {})
+    return _rounded(round, np.rint, c, number)
 
 
 @rule(bool)
@@ -196,14 +233,12 @@ def _of_math(f: Function, c: Symbols, *args: Value) -> Value:
     primitive = primitive_of(getattr(np, _MATH.get(f.__name__, f.__name__)))
     if primitive is None or len(args) > 1 and f is math.log:
         raise NotCaptured(f"math.{f.__name__}")
-    if f in (math.floor, math.ceil):
-        return c.snapshot(c.number(cast(element(primitive, c.lazy(args[0]).value), INT)))
     return c.elementwise(primitive, *args)
 
 
 # The functions of `math` that NumPy has too.
 _MATH_RULES = [rule(f)(functools.partial(_of_math, f)) for f in (
-    math.sin, math.cos, math.tan, math.exp, math.sqrt, math.tanh, math.sinh, math.cosh, math.floor, math.ceil,
+    math.sin, math.cos, math.tan, math.exp, math.sqrt, math.tanh, math.sinh, math.cosh,
     math.log1p, math.expm1, math.fabs, math.hypot, math.copysign, math.log, math.pow, math.atan2, math.asin, math.acos,
     math.atan,
 )]  # fmt: skip

@@ -1,11 +1,12 @@
 """Rules for NumPy's functions that join arrays. An array that grows in a loop is extended in place."""
 
+import ast
 import functools
 
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
-from effgrad.stage.loop.operands import Lazy, Value, View, axis_of, same_extent, whole_view
+from effgrad.stage.loop.operands import Lazy, Value, View, axis_of, same_extent, symbolic, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
 
@@ -86,3 +87,25 @@ def at_least(c: Symbols, a: Value, rank: int) -> View | Lazy:
 def _stack(c: Symbols, arrays: Value, axis: int = 0) -> View:
     items = list(arrays)
     return c.stacked(items, axis_of(axis, len(c.lazy(items[0]).shape) + 1))
+
+
+@rule(np.roll)
+def _roll(c: Symbols, a: Value, shift: Value, axis: Value = None) -> Value:
+    if not symbolic([shift]):
+        return c.applied(np.roll, [a, shift], {} if axis is None else {"axis": axis})
+    value = as_array(c, a)
+    if axis is None:
+        return c.call(np.reshape, [_roll(c, c.call(np.ravel, [value], {}), shift, 0), value.shape], {})
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    for k, by in zip(axes, shift if isinstance(shift, tuple) else (shift,) * len(axes), strict=True):
+        value = _turned(c, value, by, axis_of(k, len(value.shape)))
+    return value
+
+
+def _turned(c: Symbols, value: View | Lazy, shift: Value, axis: int) -> View:
+    """An array rolled along an axis: its last elements, and then the first ones."""
+    n = as_constant(affine(value.shape[axis]))
+    first = c.binary(ast.Sub(), n, c.binary(ast.Mod(), c.as_index(shift), n))
+    before = (slice(None),) * axis
+    rolled: View = concatenate(c, [c.index(value, (*before, x)) for x in (slice(first, n), slice(0, first))], axis)
+    return rolled

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from effgrad.program.control import LEFT as LEFT
 from effgrad.program.control import RESULT as RESULT
+from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.operands import Value
 
 Loop = ast.For | ast.While
@@ -118,6 +119,18 @@ def _guarded(statements: Sequence[ast.stmt], loop: Loop) -> list[ast.stmt]:
             return done
         done.append(s)
     return done
+
+
+def with_test_inside(loop: ast.While) -> ast.While:
+    """Rewrite `while test: body` as a loop whose body begins with the test, so that the body binds the test's names."""
+    if loop.orelse:
+        raise NotCaptured("`:=` in the test of a loop with `else`")
+    leave = ast.If(ast.UnaryOp(ast.Not(), loop.test), [ast.Break()], [])
+    made = ast.While(ast.Constant(True), [leave, *loop.body], [])
+    for node in (leave, leave.test, leave.body[0], made, made.test):
+        ast.copy_location(node, loop)
+    made.origin = origin(loop)  # type: ignore[attr-defined]
+    return made
 
 
 def nested(loop: ast.For, names: Sequence[str]) -> ast.For:

@@ -26,9 +26,9 @@ from effgrad.vocabulary import DType, Function, Params, Value
 ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER = rows.add, rows.subtract, rows.multiply, rows.divide, rows.power
 NEGATIVE, WHERE, SQRT, SQUARE = rows.negative, rows.where, rows.UNARY[np.sqrt], rows.UNARY[np.square]
 # Operations without a derivative, and a zero index.
-EQUAL, NOT_EQUAL, LESS, GREATER, GREATER_EQUAL, AND, OR, MAXIMUM, MINIMUM = map(constant_primitive, (
+EQUAL, NOT_EQUAL, LESS, GREATER, GREATER_EQUAL, AND, OR, MAXIMUM, MINIMUM, FLOOR_DIVIDE = map(constant_primitive, (
     np.equal, np.not_equal, np.less, np.greater, np.greater_equal, np.logical_and, np.logical_or, np.maximum,
-    np.minimum))  # fmt: skip
+    np.minimum, np.floor_divide))  # fmt: skip
 ZERO = constant(0, INT)
 TYPES = (FLOAT, np.dtype(np.float32), INT, np.dtype(np.int32), BOOL)
 

@@ -3,18 +3,19 @@
 import ast
 import contextlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop import builtin, concatenation, contractions, fancy, library, masks, planes, small_systems
+from effgrad.stage.loop import builtin, concatenation, contractions, fancy, folds, library, masks, planes, small_systems
 from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
 from effgrad.stage.loop.arithmetic import Operators, is_python_bool
 from effgrad.stage.loop.buffers import BOOL, Buffer, Element, constant, load
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function
 from effgrad.stage.loop.ir import Block, Branch, Store
+from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.operands import (
     SYMBOLIC,
     Axis,
@@ -38,7 +39,7 @@ from effgrad.stage.loop.symbols import MOST_UNROLLED
 from effgrad.vocabulary import DType, Params
 
 # The functions of Python and NumPy that capture handles by rules.
-MODULES = builtin, fancy, library, concatenation, contractions, small_systems, planes
+MODULES = builtin, fancy, folds, library, concatenation, contractions, small_systems, planes
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 
@@ -150,6 +151,7 @@ class Evaluator(Operators):
         return -value if isinstance(e.op, ast.USub) else -value - 1 if isinstance(value, Affine) else ~value
 
     def _Compare(self, e: ast.Compare, frame: Frame) -> Value:
+        check_binding(e.comparators[1:])
         values = [self.expression(v, frame) for v in (e.left, *e.comparators)]
         results = [self.compare(op, a, b) for op, a, b in zip(e.ops, values, values[1:], strict=False)]
         return results[0] if len(results) == 1 else self.all_of(results, True)
@@ -161,10 +163,12 @@ class Evaluator(Operators):
 
     def condition(self, e: ast.expr, frame: Frame) -> Value:
         """Return the value of an expression of which only the truth counts."""
-        return self.connected(e, frame, self.condition) if isinstance(e, ast.BoolOp) else self.expression(e, frame)
+        if not isinstance(e, ast.BoolOp):
+            return self.expression(e, frame)
+        return self.connected([(v, frame) for v in e.values], isinstance(e.op, ast.And), self.condition)
 
     def _BoolOp(self, e: ast.BoolOp, frame: Frame) -> Value:
-        return self.connected(e, frame, self.truth_value)
+        return self.connected([(v, frame) for v in e.values], isinstance(e.op, ast.And), self.truth_value)
 
     def truth_value(self, e: ast.expr, frame: Frame) -> Value:
         """Return the value of an operand that `and` or `or` may return itself: it must be a truth value or known."""
@@ -173,12 +177,12 @@ class Evaluator(Operators):
             raise NotCaptured("the value of `and` or `or` of numbers")
         return value
 
-    def connected(self, e: ast.BoolOp, frame: Frame, operand: Callable[[ast.expr, Frame], Value]) -> Value:
-        """Return the value of `and` or `or`, of operands that `operand` evaluates."""
-        check_binding(e.values[1:])
+    def connected(
+        self, operands: Iterable[tuple[ast.expr, Frame]], every: bool, operand: Callable[[ast.expr, Frame], Value]
+    ) -> Value:  # fmt: skip
+        """Return the value of `and`, or of `or`, of operands that `operand` evaluates."""
         results: list[Value] = []
-        every = isinstance(e.op, ast.And)
-        for v in e.values:
+        for v, frame in operands:
             value = self.operand(v, results, every, frame, operand)
             if not isinstance(value, SYMBOLIC) and bool(value) is not every:
                 if not results:
@@ -187,7 +191,7 @@ class Evaluator(Operators):
                 break
             results.append(value)
         if not symbolic(results):
-            return results[-1]
+            return results[-1] if results else None
         if operand != self.condition and not all(isinstance(value, bool | View | Lazy) for value in results):
             raise NotCaptured("the value of `and` or `or` of numbers")
         return self.all_of(results, every)
@@ -202,6 +206,8 @@ class Evaluator(Operators):
         """
         if not symbolic(before):
             return evaluate(e, frame)
+        if names := bound([e]):
+            return self.binding_operand(e, before, every, frame, evaluate, sorted(names))
         self.materialize_all()
         with self.new_block() as block:
             value = evaluate(e, frame)
@@ -218,13 +224,34 @@ class Evaluator(Operators):
         before.clear()
         return self.number(load(cell, ()), weak)
 
+    def binding_operand(
+        self, e: ast.expr, before: list[Value], every: bool, frame: Frame, evaluate: Callable[[ast.expr, Frame], Value],
+        names: list[str],
+    ) -> Value:  # fmt: skip
+        """The value of one operand of `and` or `or` that binds names, if Python runs it; `before` is emptied."""
+        so_far = self.tested(lambda: self.all_of(before, every))
+        kinds = list(map(is_pythons, before))
+
+        def run() -> None:
+            value = evaluate(e, frame)
+            kinds.append(is_pythons(value))
+            if not isinstance(value, bool | View | Lazy):
+                raise NotCaptured("the value of `and` or `or` of numbers")
+            frame.own["$operand"] = self.number(self.tested(lambda: value), True)
+
+        def leave() -> None:
+            frame.own["$operand"] = not every
+
+        self.merge(so_far, *((run, leave) if every else (leave, run)), ["$operand", *names], frame)
+        before.clear()
+        return self.number(self.lazy(frame.own.pop("$operand")).value, all(kinds))
+
     def tested(self, test: Callable[[], Value]) -> Element:
         """The truth value of what `test` returns, as an expression."""
         going = self.truth(test())
         return constant(going, BOOL) if isinstance(going, bool) else going
 
     def _IfExp(self, e: ast.IfExp, frame: Frame) -> Value:
-        check_binding([e.body, e.orelse])
         test = self.truth(self.condition(e.test, frame))
         if isinstance(test, bool):
             return self.expression(e.body if test else e.orelse, frame)
@@ -235,7 +262,7 @@ class Evaluator(Operators):
 
             return run
 
-        self.merge(test, chosen(e.body), chosen(e.orelse), ["$chosen"], frame)
+        self.merge(test, chosen(e.body), chosen(e.orelse), ["$chosen", *bound([e.body, e.orelse])], frame)
         return frame.own.pop("$chosen")
 
     def _Attribute(self, e: ast.Attribute, frame: Frame) -> Value:
@@ -260,9 +287,7 @@ class Evaluator(Operators):
         if isinstance(value, np.ndarray) and symbolic([key]):
             value = self.table_view(value)
         if not isinstance(value, View | Lazy):
-            if symbolic([key]):
-                raise NotCaptured("a list or a dictionary is indexed by a number of the loop")
-            return self.lift(value[key])
+            return self.item_at(value, key) if symbolic([key]) else self.lift(value[key])
         if masks.is_mask(key):
             return masks.select(self, value, key)
         if fancy.is_fancy(key):
@@ -312,13 +337,24 @@ class Evaluator(Operators):
 
     def _Call(self, e: ast.Call, frame: Frame) -> Value:
         f = self.expression(e.func, frame)
+        if (f is any or f is all) and len(e.args) == 1 and isinstance(e.args[0], ast.GeneratorExp):
+            return self.quantified(e.args[0], f is all, frame)
         args = self._elements(e.args, frame)
         kwargs: Params = {}
         for k in e.keywords:
             kwargs |= {k.arg: self.expression(k.value, frame)} if k.arg else self.expression(k.value, frame)
         return self.call(f, args, kwargs)
 
+    def quantified(self, e: ast.GeneratorExp, every: bool, frame: Frame) -> Value:
+        """`all` or `any` of a generator: each item runs only if Python runs it, as the operands of `and` and `or`."""
+        answer = self.connected(((e.elt, inner) for inner in self.turns(e, frame)), every, self.condition)
+        return self.weakened(answer) if isinstance(answer, Lazy) else every if answer is None else bool(answer)
+
     def _ListComp(self, e: ast.ListComp, frame: Frame) -> Value:
+        return self.own_list([self.expression(e.elt, inner) for inner in self.turns(e, frame)])
+
+    def turns(self, e: ast.ListComp | ast.GeneratorExp, frame: Frame) -> Iterator[Frame]:
+        """The names in each turn of a comprehension, whose items are known."""
         if len(e.generators) != 1:
             raise NotCaptured("a comprehension of two loops")
         (g,) = e.generators
@@ -331,15 +367,13 @@ class Evaluator(Operators):
                 raise NotCaptured("a long comprehension")
             items = list(map(items.item, items.steps))
         inner = Frame(frame.source, dict(frame.own), frame.outer)
-        found = []
         for item in items:
             self.bind(g.target, item, inner)
             tests = [self.truth(self.condition(t, inner)) for t in g.ifs]
             if not all(isinstance(t, bool) for t in tests):
                 raise NotCaptured("a comprehension that tests values")
             if all(tests):
-                found.append(self.expression(e.elt, inner))
-        return self.own_list(found)
+                yield inner
 
     def _GeneratorExp(self, e: ast.GeneratorExp, frame: Frame) -> Value:
         return self._ListComp(ast.ListComp(e.elt, e.generators), frame)

@@ -15,7 +15,7 @@ from effgrad.stage.loop.basic_index import full_key
 from effgrad.stage.loop.buffers import INT, constant, index, integer
 from effgrad.stage.loop.element import ADD, EQUAL, GREATER_EQUAL, LESS, OR, WHERE, cast, element, primitive_of, widened
 from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Check, Repeat, Statement, Store
-from effgrad.stage.loop.operands import Extent, Lazy, Value, View, symbolic, whole_view
+from effgrad.stage.loop.operands import Extent, Lazy, Value, View, symbolic, times, whole_view
 from effgrad.stage.loop.registry import has_rule, rule
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Function, Params
@@ -57,7 +57,7 @@ class Points:
         rest = iter([i for k, i in enumerate(point) if k not in self.listed])
         return [
             integer(cast(self.broadcast[k].element(inner), INT)) if k in self.arrays
-            else self.slices[k][0] + affine(next(rest)) * self.slices[k][1]
+            else self.slices[k][0] + times(next(rest), self.slices[k][1])
             for k in range(len(self.extents))
         ]  # fmt: skip
 
@@ -75,6 +75,8 @@ def _table(key: Value) -> np.ndarray | None:
     if isinstance(key, np.ndarray | list | tuple):
         return None if symbolic([key]) else np.asarray(key)
     if not isinstance(key, View) or key.buffer.data is None or any(b.terms for b in key.base):
+        return None
+    if any(not isinstance(a.step, int) for a in key.axes):
         return None
     shape = [n for n in key.shape if isinstance(n, int)]
     if len(shape) < len(key.shape):

@@ -22,10 +22,10 @@ from effgrad.stage.loop.desugar import (
     origin,
     skip,
     stop,
+    with_test_inside,
     without_jumps,
     without_returns,
 )
-from effgrad.stage.loop.evaluator import check_binding
 from effgrad.stage.loop.frames import Facts, Frame
 from effgrad.stage.loop.ir import Branch, Repeat, Store, While
 from effgrad.stage.loop.lists import Lists
@@ -239,7 +239,8 @@ class Iteration(Branches):
 
     def while_(self, s: ast.While, frame: Frame) -> None:
         self.length = None if self.length == -1 else self.length
-        check_binding([s.test])
+        if bound([s.test]):
+            s = with_test_inside(s)
         with frame.followed_by(()):
             self.until(s, frame, set(), frozenset(), lambda: self.condition(s.test, frame), lambda: None)
 

@@ -1,25 +1,21 @@
 """Rules for NumPy's functions on symbolic values: maps, reductions, products and views."""
 
 import functools
-import math
 import operator
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.loop import fancy, masks, planes
+from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import BOOL, Element, constant, index
 from effgrad.stage.loop.concatenation import as_array
 from effgrad.stage.loop.element import (
     ADD,
-    DIVIDE,
     GREATER_EQUAL,
     MULTIPLY,
-    SQRT,
     SUBTRACT,
     WHERE,
     ZERO,
@@ -31,7 +27,6 @@ from effgrad.stage.loop.operands import (
     Complex,
     Extent,
     Lazy,
-    Masked,
     Method,
     Value,
     View,
@@ -39,6 +34,7 @@ from effgrad.stage.loop.operands import (
     axis_of,
     same_extent,
     symbolic,
+    times,
     whole_view,
 )
 from effgrad.stage.loop.registry import is_symbolic, rule
@@ -118,67 +114,16 @@ def _eye(c: Symbols, n: Entry, M: Entry = None, k: int = 0, dtype: DTypeLike = f
 def _arange(c: Symbols, *args: Value, dtype: DTypeLike = None) -> Lazy | Array:
     if not is_symbolic(*args):
         return np.arange(*args, dtype=dtype)
-    if dtype is not None or len(args) > 2 or not all(isinstance(a, int | Affine) for a in args):
+    if dtype is not None or not all(isinstance(a, int | Affine) for a in args):
         raise NotCaptured("np.arange of numbers that change")
-    start, stop = (0, args[0]) if len(args) == 1 else args
-    return c.lazy_at([c.at_least_zero(affine(stop) - start)], lambda point: index(point[0] + start))
+    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
+    if step == 1:
+        return c.lazy_at([c.at_least_zero(affine(stop) - start)], lambda point: index(point[0] + start))
+    count = c.steps_between(affine(start), affine(stop), as_constant(step))
+    return c.lazy_at([count], lambda point: index(times(point[0], step) + start))
 
 
-# Reductions and products
-
-
-@rule(np.sum)
-def _sum(c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> Value:
-    if isinstance(a, Masked):
-        return masks.method(c, a, "sum", [], {} if axis is None else {"axis": axis})
-    value = c.lazy(a)
-    if value.dtype.kind in "bi":
-        return fancy.applied(c, np.sum, [a], {"axis": axis, "keepdims": keepdims})
-    return c.reduce(value, axis, keepdims)
-
-
-@rule(np.mean)
-def _mean(c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> Value:
-    if isinstance(a, Masked):
-        return masks.method(c, a, "mean", [], {} if axis is None else {"axis": axis})
-    value = c.lazy(a)
-    count: Any = 1
-    for k in axes_of(axis, len(value.shape)):
-        count = as_constant(affine(count) * value.shape[k])
-    return c.elementwise(DIVIDE, c.reduce(value, axis, keepdims), count)
-
-
-@rule(np.var)
-def _var(c: Symbols, a: Value, axis: Value = None, ddof: int = 0, keepdims: bool = False) -> Value:
-    off = c.elementwise(SUBTRACT, a, _mean(c, a, axis, keepdims=True))
-    square = c.elementwise(MULTIPLY, off, off)
-    if not ddof:
-        return _mean(c, square, axis, keepdims=keepdims)
-    total = c.reduce(square, axis, keepdims)
-    size = math.prod(c.lazy(a).shape) if axis is None else c.lazy(a).shape[axis]
-    return c.elementwise(DIVIDE, total, size - ddof)
-
-
-@rule(np.std)
-def _std(c: Symbols, a: Value, axis: Value = None, ddof: int = 0, keepdims: bool = False) -> Lazy:
-    return c.elementwise(SQRT, _var(c, a, axis, ddof, keepdims))
-
-
-@rule(scipy.special.logsumexp)
-def _logsumexp(
-    c: Symbols, a: Value, axis: Value = None, b: Value = None, keepdims: bool = False, return_sign: bool = False
-) -> View | Lazy:  # fmt: skip
-    if b is not None or return_sign:
-        raise NotCaptured("weights or signs in logsumexp")
-    return c.log_sum_exp(a, axis, keepdims)
-
-
-def _extreme(ufunc: np.ufunc, c: Symbols, a: Value, axis: Value = None, keepdims: bool = False) -> View | Lazy:
-    return c.extreme(a, ufunc, axis, keepdims)
-
-
-_amax = rule(np.max, np.amax)(functools.partial(_extreme, np.maximum))
-_amin = rule(np.min, np.amin)(functools.partial(_extreme, np.minimum))
+# Products
 
 
 @rule(np.dot)
@@ -218,21 +163,9 @@ def _outer_of(primitive: Primitive, c: Symbols, a: Value, b: Value) -> Lazy:
     return c.elementwise(primitive, c.index(c.lazy(a), (..., *added)) if added else a, b)
 
 
-def _extreme_of(ufunc: np.ufunc, c: Symbols, a: Value, axis: Value = 0) -> View | Lazy:
-    return c.extreme(a, ufunc, axis, False)
-
-
-def _reduced_sum(c: Symbols, a: Value, axis: Value = 0) -> View | Lazy:
-    return c.reduce(a, axis)
-
-
 _add_outer = rule((np.add, "outer"))(functools.partial(_outer_of, ADD))
 _subtract_outer = rule((np.subtract, "outer"))(functools.partial(_outer_of, SUBTRACT))
 _multiply_outer = rule((np.multiply, "outer"))(functools.partial(_outer_of, MULTIPLY))
-_add_reduce = rule((np.add, "reduce"))(_reduced_sum)
-_maximum_reduce = rule((np.maximum, "reduce"))(functools.partial(_extreme_of, np.maximum))
-_minimum_reduce = rule((np.minimum, "reduce"))(functools.partial(_extreme_of, np.minimum))
-
 
 
 # Moving elements
@@ -349,6 +282,7 @@ def attribute(c: Symbols, value: View | Lazy | Complex, name: str) -> Value:
 # The methods that take the same arguments as the functions of the same names.
 _METHODS = {
     "sum", "mean", "max", "min", "dot", "var", "std", "clip", "squeeze", "ravel", "swapaxes", "reshape", "transpose",
+    "any", "all", "argmax", "argmin", "argsort", "cumsum", "cumprod", "prod", "trace", "diagonal", "repeat", "round",
 }  # fmt: skip
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, known_range
-from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load
-from effgrad.stage.loop.element import narrowed
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, known_range, variable
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, index, integer, load
+from effgrad.stage.loop.element import MULTIPLY, element, narrowed
 from effgrad.vocabulary import DType
 
 Extent = int | Affine
@@ -21,8 +21,22 @@ class Axis(NamedTuple):
     """An axis of a view: the buffer's axis that it moves along (None for an inserted axis), its step and its extent."""
 
     axis: int | None
-    step: int
+    step: Extent
     extent: Extent
+
+
+def times(a: Extent, b: Extent) -> Affine:
+    """The product of two integers, both of which may change."""
+    return integer(element(MULTIPLY, index(a), index(b)))
+
+
+def place_in(dims: Sequence[tuple[str, Affine]]) -> Affine:
+    """The position of the point of an index box in row-major order."""
+    place, stride = Affine(), Affine(1)
+    for number, (name, n) in enumerate(reversed(dims), 1):
+        place = place + times(variable(name), stride)
+        stride = times(stride, n) if number < len(dims) else stride
+    return place
 
 
 class View:
@@ -47,7 +61,7 @@ class View:
         place = list(self.base)
         for (axis, step, _), i in zip(self.axes, point, strict=True):
             if axis is not None:
-                place[axis] = place[axis] + affine(i) * step
+                place[axis] = place[axis] + times(i, step)
         return tuple(place)
 
     def element(self, point: Sequence[Extent]) -> Element:
@@ -200,6 +214,13 @@ def common_type(lazies: Sequence[Lazy]) -> DType:
         return max((x.dtype for x in lazies), key=lambda d: "bif".index(d.kind))
     strong = [x.dtype for x in lazies if not x.weak]
     return np.result_type(*strong, *[{"b": False, "i": 0, "f": 0.0}[x.dtype.kind] for x in lazies if x.weak])
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is a real number, known or symbolic."""
+    if isinstance(value, Lazy):
+        return not value.shape
+    return isinstance(value, Affine | bool | int | float | np.bool_ | np.integer | np.floating)
 
 
 def is_pythons(value: Value) -> bool:

@@ -14,10 +14,11 @@ import numpy as np
 from effgrad.api.run import run
 from effgrad.fast.recording import FastTaped
 from effgrad.primitives.cotangents import dense
-from effgrad.stage.loop.affine import fresh, place_in
+from effgrad.stage.loop.affine import fresh
 from effgrad.stage.loop.buffers import Buffer, load
 from effgrad.stage.loop.element import cast
 from effgrad.stage.loop.ir import Apply, Block, Map, Store, all_points
+from effgrad.stage.loop.operands import place_in
 from effgrad.vocabulary import Function, Shadow, Value
 
 

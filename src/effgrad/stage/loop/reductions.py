@@ -1,16 +1,31 @@
 """Sums, extremes and products of symbolic values."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from effgrad.primitives import elementwise as rows
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, new_point, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, new_point
 from effgrad.stage.loop.basic_index import Indexed
-from effgrad.stage.loop.buffers import load
-from effgrad.stage.loop.element import ADD, DIVIDE, EQUAL, MULTIPLY, SUBTRACT, WHERE, element
-from effgrad.stage.loop.ir import Block, Map, Repeat, Store
-from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, axes_of, same_extent, whole_view
+from effgrad.stage.loop.buffers import BOOL, INT, constant, index, load
+from effgrad.stage.loop.element import (
+    ADD,
+    AND,
+    DIVIDE,
+    EQUAL,
+    GREATER,
+    LESS,
+    MULTIPLY,
+    NOT_EQUAL,
+    OR,
+    SUBTRACT,
+    WHERE,
+    cast,
+    element,
+)
+from effgrad.stage.loop.ir import Block, Check, Map, Repeat, Store
+from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, axes_of, place_in, same_extent, whole_view
 from effgrad.stage.staged_value import constant_primitive
 
 _FINITE = constant_primitive(np.isfinite)
@@ -24,12 +39,14 @@ class Values(Indexed):
         """The sum over axes, accumulated in a new buffer."""
         value = self.lazy(value)
         axes = axes_of(axis, len(value.shape))
-        if value.dtype.kind in "bi":
-            raise NotCaptured(f"a {name} of integers")
+        if name == "sum" and value.dtype.kind in "bi":
+            value = self.new_lazy(value.names, value.shape, cast(value.value, INT))
+        if value.dtype == BOOL:
+            raise NotCaptured("a product of truth values")
         kept = [k for k in range(len(value.shape)) if k not in axes]
         shape = [value.shape[k] for k in kept]
         total = whole_view(self.buffer(name, shape, value.dtype), shape)
-        self.assign(total, 0.0)
+        self.assign(total, 0)
         self.write_at(value.shape, total, lambda point: [point[k] for k in kept], value.element, adds=True)
         return self.reduced(total, axes, len(value.shape), keepdims)
 
@@ -46,12 +63,14 @@ class Values(Indexed):
         """The largest or smallest element along axes. Its derivative is the mean over the elements that attain it."""
         value = self.in_memory_once(value)
         axes = axes_of(axis, len(value.shape))
-        best = self._carried(value, ufunc, axes)
+        best, _ = self._carried(value, ufunc, axes)
         kept = self.reduced(best, axes, len(value.shape), bool(best.axes) or keepdims)
         there = self.elementwise(EQUAL, value, kept)
         count = self.reduce(self.elementwise(WHERE, there, 1.0, 0.0), axes, keepdims)
         off = self.reduce(self.elementwise(WHERE, there, self.elementwise(SUBTRACT, value, kept), 0.0), axes, keepdims)
         result = self.reduced(best, axes, len(value.shape), keepdims)
+        if value.dtype.kind != "f":
+            return result
         smooth = self.elementwise(ADD, result, self.elementwise(DIVIDE, off, count))
         return self.elementwise(WHERE, self.elementwise(_FINITE, result), smooth, result)
 
@@ -62,32 +81,62 @@ class Values(Indexed):
         """
         value = self.in_memory_once(value)
         axes, rank = axes_of(axis, len(value.shape)), len(value.shape)
-        most = self._carried(value, np.maximum, axes)
+        most, _ = self._carried(value, np.maximum, axes)
         finite = self.elementwise(WHERE, self.elementwise(_FINITE, most), most, 0.0)
         most = self.store(finite)
         off = self.elementwise(SUBTRACT, value, self.reduced(most, axes, rank, True))
         total = self.reduce(self.elementwise(_EXP, off), axis, keepdims)
         return self.elementwise(ADD, self.elementwise(_LOG, total), self.reduced(most, axes, rank, keepdims))
 
-    def _carried(self, value: Lazy, ufunc: np.ufunc, axes: Sequence[int]) -> View:
-        """Fold elements over axes by a function of two, such as a maximum, in a loop that carries the result."""
-        if any(not isinstance(value.shape[k], int) or value.shape[k] == 0 for k in axes):
-            raise NotCaptured("a maximum over a number of elements that changes")
+    def place_of_extreme(self, value: Value, ufunc: np.ufunc, axis: Value, keepdims: bool) -> View | Lazy:
+        """The position of the first of the largest or smallest elements along an axis, or in the flattened array."""
+        value = self.in_memory_once(value)
+        axes = axes_of(axis, len(value.shape))
+        return self.reduced(self._carried(value, ufunc, axes, placed=True)[1], axes, len(value.shape), keepdims)
+
+    def _carried(
+        self, value: Lazy, ufunc: np.ufunc, axes: Sequence[int], placed: bool = False
+    ) -> tuple[View, View]:  # fmt: skip
+        """Fold elements over axes by the maximum or minimum of two, in a loop that carries the result.
+
+        Return the results and, if `placed`, where their first elements are in row-major order. NumPy lets a NaN win.
+        """
+        self._check_elements(value, axes, ufunc)
         kept = [k for k in range(len(value.shape)) if k not in axes]
         shape = [value.shape[k] for k in kept]
         best = whole_view(self.buffer("most", shape, value.dtype), shape)
-        names = {k: fresh("e") for k in range(len(value.shape))}
+        place = whole_view(self.buffer("place", shape, INT), shape) if placed else best
+        names, point = new_point(value.shape)
         dims = tuple((names[k], affine(value.shape[k])) for k in kept)
-        place = best.at([variable(names[k]) for k in kept])
-        x = value.element([variable(names[k]) for k in range(len(value.shape))])
-        first = x.substitute({names[k]: 0 for k in axes})
-        larger = element(constant_primitive(ufunc), load(best.buffer, place), x)
-        body: Block = [Map(dims, [Store(best.buffer, place, larger)])]
-        self.block.append(Map(dims, [Store(best.buffer, place, first)]))
-        for k in axes:
+        here, x = best.at([point[k] for k in kept]), value.element(point)
+        old = load(best.buffer, here)
+        stores = [Store(best.buffer, here, element(constant_primitive(ufunc), old, x))]
+        begin = [Store(best.buffer, here, x.substitute({names[k]: 0 for k in axes}))]
+        if placed:
+            larger = element(GREATER if ufunc is np.maximum else LESS, x, old)
+            if value.dtype.kind == "f":
+                larger = element(OR, larger, element(AND, element(NOT_EQUAL, x, x), element(EQUAL, old, old)))
+            number = index(place_in([(names[k], affine(value.shape[k])) for k in axes]))
+            stores.append(Store(place.buffer, here, element(WHERE, larger, number, load(place.buffer, here))))
+            begin.append(Store(place.buffer, here, constant(0, INT)))
+            place.buffer.reach = 0, math.prod([self.ranges.most(value.shape[k]) for k in axes]) - 1
+        body: Block = [Map(dims, stores)]
+        self.block.append(Map(dims, begin))
+        for k in reversed(axes):
             body = [Repeat(names[k], Affine(), affine(value.shape[k]), 1, body)]
         self.block += body
-        return best
+        return best, place
+
+    def _check_elements(self, value: Lazy, axes: Sequence[int], ufunc: np.ufunc) -> None:
+        """Raise, or let the program check, that an extreme has elements to choose from."""
+        for k in axes:
+            n = affine(value.shape[k])
+            if n == 0:
+                raise NotCaptured(f"the {ufunc.__name__} of no elements")
+            least = self.ranges.lower(n)
+            if least is None or least < 1:
+                flag = element(GREATER, index(n), constant(0, INT))
+                self.block.append(Check(flag, f"{self.place()}: the {ufunc.__name__} of no elements", ValueError))
 
     def matmul(self, a: Value, b: Value) -> View | Lazy:
         """The product of vectors, of matrices or of batches of them."""

@@ -9,16 +9,12 @@ its parts, and reverses the parts.
 
 from dataclasses import replace
 
-import numpy as np
-
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, fresh, place_in, variable
+from effgrad.stage.loop.affine import Affine, affine, fresh, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Buffer, Element, constant, index, integer, load
-from effgrad.stage.loop.element import AND, EQUAL, LESS, MAXIMUM, MINIMUM, WHERE, ZERO, element
+from effgrad.stage.loop.element import AND, EQUAL, FLOOR_DIVIDE, LESS, MAXIMUM, MINIMUM, WHERE, ZERO, element
 from effgrad.stage.loop.ir import Block, Map, Pop, Push, Repeat, Stack, Statement, Store, While, duplicate, rewritten
+from effgrad.stage.loop.operands import place_in
 from effgrad.stage.loop.schedule import Schedule, Stretches
-from effgrad.stage.staged_value import constant_primitive
-
-_DIVIDE = constant_primitive(np.floor_divide)
 
 
 def restored(saves: Block) -> Block:
@@ -32,10 +28,10 @@ def named_once(s: Push, e: Element) -> tuple[Block, Element]:
     The statements mark each place with the number of one point. A place that was saved several times has only one
     value, whose cotangent must be added once.
     """
-    if all(type(atom) is str for place in s.indices for atom, _ in place.terms):
+    points = {name for name, _ in s.dims}
+    atoms = [atom for place in s.indices for atom, _ in place.terms]
+    if all(type(atom) is str or points.isdisjoint(atom.variables()) for atom in atoms):
         return [], e
-    if any(extent.terms for _, extent in s.dims):
-        raise NotCaptured("elements that a table may name twice, as many as a loop says")
     number, marks = place_in(s.dims), Buffer(fresh("marks"), s.buffer.shape, INT)
     is_marked = element(EQUAL, load(marks, s.indices), index(number))
     return [Map(s.dims, [Store(marks, s.indices, index(number))])], element(WHERE, is_marked, e, constant(0, e.dtype))
@@ -88,7 +84,7 @@ def segmented_while(
     the body with their saves, `back` their reverses. The test runs once more where a stretch or a part begins.
     """
     first, steps, stretches = (Buffer(fresh(name), (), INT) for name in ("first", "steps", "stretches"))
-    longer = integer(element(_DIVIDE, load(stretches, ()), constant(plan.alike, INT)))
+    longer = integer(element(FLOOR_DIVIDE, load(stretches, ()), constant(plan.alike, INT)))
     stretch = _bounded(steps, s, duplicate(s.test), duplicate(s.body), index(plan.chunk * (longer + 1)))
     rest = While(stretches, duplicate(s.test), s.flag, [*saves, stretch, Push(stack, steps, (), ())])
     forward: Block = [_bounded(first, s, *there, index(affine(plan.chunk))), *held, rest]
@@ -100,7 +96,7 @@ def segmented_while(
     size = integer(element(MINIMUM, index(length - before), constant(plan.chunk, INT)))
     again = [*test, counted(size, [*body, *_onto(test, own)])]
     reverse = [*test_back, counted(size, [*body_back, *_onto(test_back, own)], True)]
-    parts_but_one = integer(element(_DIVIDE, index(length - 1), constant(plan.chunk, INT)))
+    parts_but_one = integer(element(FLOOR_DIVIDE, index(length - 1), constant(plan.chunk, INT)))
     plain = counted(affine(plan.chunk), [*duplicate(s.test), *duplicate(s.body)])
     keep = _onto(saves, states)
     ahead: Block = [Repeat(fresh("part"), Affine(0), parts_but_one, 1, [*keep, plain]), *_onto(keep, states)]

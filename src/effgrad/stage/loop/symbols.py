@@ -9,7 +9,7 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, NotCaptured, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
-from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, is_pythons
+from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, is_number, is_pythons, views_in
 from effgrad.stage.loop.reductions import Values
 from effgrad.vocabulary import Function, Params
 
@@ -26,6 +26,7 @@ class Symbols(Values):
     """
 
     call: Callable[[Value, list[Value], Params], Value]
+    applied: Callable[[Value, list[Value], Params], Value]
     inline: Callable[[Function, Sequence[Value], Params], Value]
     as_memory: Callable[[Value], View]
     binary: Callable[[ast.operator, Value, Value], Value]
@@ -60,24 +61,41 @@ class Symbols(Values):
         The items must be numbers, arrays of one type and shape, or tuples or lists of these.
         """
         first = items[0]
-        if any(type(x) is not type(first) for x in items):
-            return None
-        if type(first) in (tuple, list) and all(len(x) == len(first) for x in items):
+        if type(first) in (tuple, list) and all(type(x) is type(first) and len(x) == len(first) for x in items):
             found = [self.column(list(column)) for column in zip(*items, strict=True)]
             return (lambda i: type(first)(f(i) for f in found if f)) if all(found) else None
-        if type(first) is float:
+        return self.column_of_leaves(items)
+
+    def column_of_leaves(self, items: list[Value]) -> Callable[[Any], Any] | None:
+        """`column` for items that are no tuples or lists."""
+        if all(type(x) in (bool, int, float) for x in items):
             view = self.table_view(np.array(items))
-            return lambda i: self.weakened(self.index(view, i))
-        if type(first) is int:
-            view = self.table_view(np.array(items))
-            return lambda i: self.snapshot(self.lazy(self.index(view, i)))
-        if isinstance(first, View | Lazy) and len({(x.shape, x.dtype) for x in items}) == 1:
+            return lambda i: self.python_number(self.weakened(self.index(view, i)))
+        if len(items) <= MOST_STACKED and all(is_number(x) for x in items):
+            numbers = self.stacked(items)
+            weak = all(map(is_pythons, items))
+            return lambda i: self.python_number(self.number(self.lazy(self.index(numbers, i)).value, weak))
+        if all(isinstance(x, View | Lazy) for x in items) and len({(x.shape, x.dtype) for x in items}) == 1:
             if len(items) > MOST_STACKED:
                 return None
             rows = self.stacked(items)
             self.frozen[rows.buffer] = "an array of a list is written to"
+            for array in views_in(items):
+                self.frozen[array.buffer] = self.frozen[rows.buffer]
+                self.unite(array.buffer, rows.buffer)
             return lambda i: self.index(rows, i)
         return None
+
+    def item_at(self, items: Value, k: Value) -> Value:
+        """Return `items[k]`, where `k` is a number of the loop."""
+        column = self.column(list(items)) if isinstance(items, tuple | list) and items else None
+        if column is None or isinstance(k, slice | tuple):
+            raise NotCaptured(f"a {type(items).__name__} that is indexed by a number of the loop")
+        return column(self.as_index(k))
+
+    def python_number(self, value: Lazy) -> Value:
+        """Return a number; an integer of Python's as an `Affine`."""
+        return self.snapshot(value) if value.weak and value.dtype.kind == "i" else value
 
     def weakened(self, value: Value) -> Lazy:
         """Return a number as a weak one, like Python's numbers."""

@@ -12,7 +12,6 @@ import math
 
 import numpy as np
 
-from effgrad.primitives.machine_code import is_integer
 from effgrad.stage.native.flow import Flow, Turn
 from effgrad.stage.native.interrupts import PATIENCE, turns_between
 from effgrad.stage.native.scalars import TYPES, WIDE, Body, dtype_of, emit, literal, memory_type
@@ -269,7 +268,7 @@ class _Writer(Flow):
     def combined(self, reduction: str, dtype: DType, a: str, b: str) -> str:
         kind = TYPES[dtype]
         if reduction in _ADDING:
-            return self.body.do(f"{'add' if is_integer(kind) else 'fadd reassoc'} {kind} {a}, {b}")
+            return self.body.sum(kind, a, b, " reassoc")
         return self.body.intrinsic("maximum" if reduction == "max" else "minimum", kind, a, b)
 
     def combine(self, number: int, value: str, offset: str | None) -> None:

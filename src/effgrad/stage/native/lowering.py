@@ -263,7 +263,7 @@ class Function(Stacks):
         place = self.place(buffer, indices)
         if adds:
             kind = TYPES[buffer.dtype]
-            value = self.body.do(f"fadd {kind} {self.body.do(f'load {kind}, ptr {place}')}, {value}")
+            value = self.body.sum(kind, self.body.do(f"load {kind}, ptr {place}"), value)
         self.body.store(value, buffer.dtype, place)
 
     # Products

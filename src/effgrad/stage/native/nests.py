@@ -154,7 +154,7 @@ class Nest(Elements):
         if t.adds:
             kind = TYPES[t.buffer.dtype]
             old = self.body.do(f"load {kind}, ptr {place}{self.suffix}")
-            value = self.body.do(f"{'fadd' if kind in ('double', 'float') else 'add'} {kind} {old}, {value}")
+            value = self.body.sum(kind, old, value)
         self.body.store(value, t.buffer.dtype, place, self.suffix)
 
     def innermost(
@@ -172,7 +172,7 @@ class Nest(Elements):
             self.suffix = f", {GROUP}"
             names = self.values([*[t.value for t in (*sums, *simple)], *rows])
             for t, total, kind in zip(sums, turn.values, kinds, strict=True):
-                turn.next.append(self.body.do(f"fadd reassoc nsz {kind} {total}, {names[t.value]}"))
+                turn.next.append(self.body.sum(kind, total, names[t.value], " reassoc nsz"))
             for e, place in rows.items():
                 row = place(self.variables[v])
                 self.body.lines.append(f"  store {TYPES[e.dtype]} {names[e]}, ptr {row}{self.suffix}")
@@ -246,7 +246,7 @@ class Nest(Elements):
                 i = turn.number
                 source = i if shift == 0 else self.body.do(f"sub nsw i64 {i}, {shift}")
                 part = self.body.do(f"load {kind}, ptr {rows[t.value](source)}{self.suffix}")
-                total = part if not total else self.body.do(f"fadd {kind} {total}, {part}")
+                total = part if not total else self.body.sum(kind, total, part)
             self.write(Store(buffer, indices, group[0][1].value, True), total, self.place(buffer, indices))
             self.suffix = ""
 

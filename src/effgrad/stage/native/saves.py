@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, Ranges, place_in
+from effgrad.stage.loop.affine import Affine, Ranges
 from effgrad.stage.loop.buffers import Buffer, load
 from effgrad.stage.loop.element import cast
 from effgrad.stage.loop.ir import Map, Pop, Push, Stack, Store
+from effgrad.stage.loop.operands import place_in
 from effgrad.stage.native.element_text import Elements
 from effgrad.stage.native.nests import Nest
 from effgrad.stage.native.scalars import TYPES, Body

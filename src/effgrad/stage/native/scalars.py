@@ -84,6 +84,10 @@ class Body:
     def number(self, value: float, kind: str) -> str:
         return literal(value, kind)
 
+    def sum(self, kind: str, a: str, b: str, flags: str = "") -> str:
+        """Write the sum of two numbers, with fast-math flags if they are floats."""
+        return self.do(f"{'add' if is_integer(kind) else 'fadd' + flags} {kind} {a}, {b}")
+
     def intrinsic(self, function: str, kind: str, *operands: str) -> str:
         suffix = {"double": "f64", "float": "f32", "i64": "i64"}[kind]
         self.declared.add(f"declare {kind} @llvm.{function}.{suffix}({', '.join([kind] * len(operands))})")

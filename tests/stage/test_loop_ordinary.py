@@ -1,0 +1,288 @@
+"""Ordinary statements in captured loops: value, class and derivatives beside eager modes and beside differences."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import effgrad
+from effgrad import grad, jvp
+
+STEPS = 40
+FACTORS, PLACES = (0.3, 0.7, -0.2), [1, 4, 2, 4]
+MOVES = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+
+
+def rolled_by_changing_integers(x):
+    y, A, s = x * 1.0, np.outer(x, x[:4]), 0
+    for k in range(STEPS):
+        y = np.sin(y) + 0.1 * np.roll(y, k % 3 - 1) + 0.1 * np.roll(y, s)
+        A = 0.9 * A + 0.1 * np.sin(np.roll(A, (k, 1), axis=(0, 1))) + 0.01 * np.roll(A, -k) + 0.01 * np.roll(A, k, 1)
+        if k % 4 == 0:
+            s += 7
+        y[s % 3] *= 0.9
+    return np.sum(y**2) + np.sum(A**2)
+
+
+def quotients_and_remainders(x):
+    A, t, u = x.reshape(3, 2) * 1.0, 0.0, x[0]
+    for k in range(STEPS):
+        q, r = divmod(k % 6, 2)
+        A[q, r] = np.sin(A[q, r]) + 0.1 * A[r, 0]
+        q, r = divmod(u * 0.01 + k + 0.5, 3.0)
+        u = np.sin(u) + 0.1 * r - 0.01 * q
+        t = t + A[k % 3, k % 2] * r * u
+    return t + np.sum(A)
+
+
+def rounded_to_integers(x):
+    t, s = 0.0, 0.3
+    for k in range(STEPS):
+        s = math.sin(s + k) * 5
+        t = t + x[math.trunc(s)] * x[math.floor(s) % 6] + x[round(s)] * round(s, 2)
+        t = t + math.ceil(s) / 2 * x[int(s)] + x[round(k * 0.125)] * x[1] * round(k / 2)
+    return t
+
+
+def places_of_extremes(x):
+    y, L, t = np.concatenate([x, np.cos(3 * x)]), np.array([3, 1, 4, 1, 5, 2]), 0.0
+    for k in range(1, STEPS):
+        j = L.argmax()
+        L[j] = L[j] - 2
+        m = k % 7 + np.argmax(np.abs(y[k % 7 :]))
+        y[m] = 0.3 * np.sin(y[m]) + 0.5 * np.cos(k) + 0.1 * y[L.argmin()] + 0.1 * x[j]
+        A = np.outer(y[:3], x)
+        t = t + A[np.argmin(A, axis=0)[k % 6], k % 6] + np.max(y[: k % 5 + 1]) * A.ravel()[A.argmax()]
+    return np.sum(y**2) + t
+
+
+def places_of_nans(x):
+    y, t = np.where(np.concatenate([x, x]) > 0.6, np.nan, 1.0), 0.0
+    for k in range(STEPS):
+        t = t + x[np.argmax(y) % 6] * x[(np.argmax(y[k % 12 :]) + np.argmin(y[k % 5 : 9])) % 6]
+    return t
+
+
+def sums_and_products_of_integers(x):
+    L, J, K, t = np.arange(12).reshape(3, 4) % 5, np.arange(6), np.arange(3, dtype=np.int32), 0.0
+    for k in range(STEPS):
+        L[k % 3, k % 4] = (L[k % 3, k % 4] * 3 + k) % 7
+        J[k % 6] = (L[0] @ L.T + K)[k % 3] * K.dot(L)[k % 4] % 6
+        t = t + x[J.dot(J) % 6] * (L.max() - 0.1 * L.sum(axis=0)[k % 4] + L.mean()) + np.std(L) * x[0]
+        t = np.sin(t) + x[(L > 2).sum() % 6] * np.mean(L > 2) + np.count_nonzero(L) * 0.1 * x[1] + K.sum()
+    return t
+
+
+def questions_of_several(x):
+    y, t = x * 1.0, 0.0
+    for k in range(STEPS):
+        y = 0.9 * np.sin(y) + 0.1 * x
+        if any([y[0] > 0.35, y[1] > 0.0, k > 30]) and all(y[i] > -0.7 for i in range(3)):
+            t = t + y[0]
+        if any(y[i] > 0.7 for i in range(4) if i % 2) or np.all(y > -0.6) and not (y > 0.8).any():
+            t = t - y[2]
+        t = t * (0.9 if np.any(y[: k % 3] > 0.01) else 0.8) + all(y[:2] > 0) * 0.1
+    return t
+
+
+def items_by_changing_integers(x):
+    t, c, d = x[2], (x[0], x[1] * 2, 0.3, 1, np.float64(0.5)), [x[:3] * 1.0, np.sin(x[3:])]
+    rows, A, r, s = [[1.0, 0.5, 0.2], [0.1, 0.7, 0.3]], np.outer(x, x), 0, 0
+    for k in range(STEPS):
+        t = np.sin(t) * FACTORS[k % 3] + 0.1 * x[PLACES[-(k % 4) - 1]] + d[k % 2][k % 3] * c[k % 5]
+        down, right = MOVES[k % 4]
+        r, s = (r + down * (k % 3)) % 6, (s + right) % 6
+        A[r, s] = 0.9 * A[r, s] + 0.1 * t * rows[k % 2][PLACES[k % 4] % 3]
+    return t + np.sum(A**2)
+
+
+def strides_that_change(x):
+    y, t = np.concatenate([x, x * 2, x * 3]), 0.0
+    for k in range(1, STEPS):
+        s = k % 4 + 1
+        t = t + np.sum(y[::s] ** 2) + np.sum(y[1 : k % 9 + 2 : s]) + np.sum(y[k % 5 : 2 : -1] * y[1])
+        y[::s] *= 0.99
+        y[k % 7 :: -1] = np.sin(y[k % 7 :: -1])
+        y[2 * s :: s] = 0.9 * y[2 * s :: s] + np.arange(2, 18, s)[0] * 0.01
+        t = np.tanh(t) + y[17 : k % 6 : -(k % 2) - 2][0]
+    return t + np.sum(y)
+
+
+def butterflies(x):
+    y = np.concatenate([x, x[:2]])
+    for _ in range(3):
+        h = 1
+        while h < 8:
+            for i in range(0, 8, 2 * h):
+                for j in range(i, i + h):
+                    y[j], y[j + h] = (y[j] + y[j + h]) * 0.7, (y[j] - y[j + h]) * 0.7
+            h *= 2
+    return np.sum(y**3)
+
+
+def matched(x):
+    t, s = 0.0, 0
+    for k in range(STEPS):
+        match k % 5:
+            case 0:
+                t = t + x[0]
+            case 1 | 2:
+                t = np.sin(t) * x[1]
+            case n if n == 3:
+                t = t * 0.5 + n * x[3]
+            case _:
+                for i in range(k):
+                    t = t - 0.01 * x[2] ** 2 * i
+        match (k % 2, s):
+            case (0, 0):
+                t, s = t + x[0], 1
+            case (0, n):
+                t, s = t * x[1] + n, 0
+            case (1, _):
+                t = np.sin(t)
+    return t
+
+
+def bound_inside_expressions(x):
+    t, w, m, k = x[0], 0.5, x[1], 0
+    while (miss := np.sin(t) - 2.0 * x[1]) > 1e-3 and k < STEPS:
+        t, k = 0.95 * t + 0.01 * miss, k + 1
+        if k % 3 == 0 and (w := t * x[1] + 0.5) > 0.2:
+            t = np.sin(w) + 0.1
+        t = (m := np.sin(t)) * 0.9 if t > 0.1 else t + 0.1 * m
+        t = t + 0.1 * w
+    return t + miss
+
+
+PROGRAMS = [
+    rolled_by_changing_integers, quotients_and_remainders, rounded_to_integers, places_of_extremes, places_of_nans,
+    sums_and_products_of_integers, questions_of_several, items_by_changing_integers, strides_that_change, butterflies,
+    matched, bound_inside_expressions,
+]  # fmt: skip
+POINT = np.array([0.31, -0.47, 0.62, 0.23, -0.15, 0.55])
+DIRECTION = np.array([0.4, -1.1, 0.7, 0.2, 0.9, -0.5])
+
+
+def slope(f):
+    """The derivative along the direction by differences of sixth order."""
+    weights = {1: 45.0, 2: -9.0, 3: 1.0}
+    h = 2e-4
+    return sum(w * (f(POINT + k * h * DIRECTION) - f(POINT - k * h * DIRECTION)) for k, w in weights.items()) / (60 * h)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_a_loop_of_ordinary_statements_is_captured(f):
+    """All of these were unrolled, each with its own warning."""
+    second = grad(lambda x: np.sum(grad(f)(x) * DIRECTION))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", effgrad.StagingWarning)
+        value, gradient = effgrad.compile(f)(POINT), effgrad.compile(grad(f))(POINT)
+        tangents = effgrad.compile(lambda x: jvp(f, (x,), (DIRECTION,)))(POINT)
+        twice = [
+            effgrad.compile(second)(POINT),
+            effgrad.compile(lambda x: jvp(grad(f), (x,), (DIRECTION,))[1])(POINT),
+            effgrad.compile(grad(lambda x: jvp(f, (x,), (DIRECTION,))[1]))(POINT),
+        ]
+    assert type(value) is type(f(POINT))
+    np.testing.assert_allclose(value, f(POINT), rtol=1e-12)
+    np.testing.assert_allclose(gradient, grad(f)(POINT), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(tangents, (f(POINT), np.sum(gradient * DIRECTION)), rtol=1e-9)
+    np.testing.assert_allclose(tangents[1], slope(f), rtol=1e-7)
+    expected = second(POINT)
+    np.testing.assert_allclose(expected, slope(grad(f)), rtol=1e-6, atol=1e-6 * np.max(np.abs(expected)))
+    for found in twice:
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * np.max(np.abs(expected)))
+
+
+def zero_step(x):
+    t = 0.0
+    for k in range(STEPS):
+        t = t + np.sum(x[:: 30 - k])
+    return t
+
+
+def zero_range(x):
+    t = 0.0
+    for k in range(STEPS):
+        for i in range(0, 3, 30 - k):
+            t = t + x[i]
+    return t
+
+
+def nothing_to_choose_from(x):
+    t = 0.0
+    for k in range(STEPS):
+        t = t + x[np.argmax(x[k // 6 :])]
+    return t
+
+
+def beyond_the_list(x):
+    t = x[0]
+    for k in range(STEPS):
+        t = t * FACTORS[k // 13]
+    return t
+
+
+def asked_beyond_the_end(x):
+    """Python stops before the item that it would not find, so there is no error."""
+    t = 0.0
+    for k in range(STEPS):
+        if any(x[k // 8 + i] > 0.5 for i in range(6)):
+            t = t + x[k % 6]
+    return t
+
+
+@pytest.mark.parametrize(
+    ("f", "error"),
+    [(zero_step, ValueError), (zero_range, ValueError), (nothing_to_choose_from, ValueError),
+     (beyond_the_list, IndexError)],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error::effgrad.StagingWarning")
+def test_errors_of_python_are_raised(f, error):
+    for run in (f, effgrad.compile(f), effgrad.compile(grad(f))):
+        with pytest.raises(error):
+            run(POINT)
+
+
+@pytest.mark.filterwarnings("error::effgrad.StagingWarning")
+def test_items_that_python_does_not_ask_for_raise_nothing():
+    f = asked_beyond_the_end
+    np.testing.assert_allclose(effgrad.compile(f)(POINT), f(POINT))
+    np.testing.assert_allclose(effgrad.compile(grad(f))(POINT), grad(f)(POINT))
+
+
+def functions_by_a_changing_integer(x):
+    t = x[0]
+    for k in range(STEPS):
+        t = (np.sin, np.cos)[k % 2](t)
+    return t
+
+
+def list_whose_array_is_written(x):
+    d, t = [x[:3] * 1.0, np.sin(x[3:])], x[0]
+    for k in range(STEPS):
+        y = d[k % 2]
+        d[0][1] = np.sin(t)
+        t = t + y[1] * 0.1
+    return t
+
+
+def pattern_of_a_class(x):
+    t = x[0]
+    for k in range(STEPS):
+        match k:
+            case int():
+                t = np.sin(t)
+    return t
+
+
+@pytest.mark.parametrize(
+    ("f", "reason"),
+    [(functions_by_a_changing_integer, "a tuple that is indexed by a number of the loop"),
+     (list_whose_array_is_written, "an array of a list is written to"), (pattern_of_a_class, "`match`")],
+)  # fmt: skip
+def test_what_is_not_captured_says_why(f, reason):
+    with pytest.warns(effgrad.StagingWarning, match=reason):
+        found = effgrad.compile(grad(f))(POINT)
+    np.testing.assert_allclose(found, grad(f)(POINT), rtol=1e-12)
