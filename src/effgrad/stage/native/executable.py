@@ -36,10 +36,10 @@ class Executable:
         loaded = engine.engine()
         if f"declare i32 @{products.KERNEL}(ptr)" in function.text.declared:
             loaded.load({products.KERNEL: products.kernel(products.KERNEL)})
-        loaded.load(kernels, loops=True, pairs=False)
+        loaded.load(kernels, interleaved=True, pairs=False)
         lines = function.text.lines
         pairs = len(lines) <= PAIRED and sum(" fdiv " in line for line in lines) >= DIVISIONS
-        address = loaded.load({name: function.text}, loops=True, pairs=pairs)[name]
+        address = loaded.load({name: function.text}, interleaved=True, pairs=pairs)[name]
         self.order, self.applied, self.checks = function.order, function.applied, function.checks
         self.stacks: dict[Stack, np.ndarray] = dict.fromkeys(function.stacks, _NOTHING)
         # The bytes that the last run left on each stack.

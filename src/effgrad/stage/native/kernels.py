@@ -139,19 +139,31 @@ def text(kernel: Kernel, body: Body) -> None:
         _Writer(kernel, body, sizes, strides, names).write()
 
 
-# Metadata of the module, by its number, that says how many vectors a loop computes at a time.
-INTERLEAVED = {count: f"!{count} = distinct !{{!{count}, !{{!\"llvm.loop.interleave.count\", i32 {count}}}}}"
-               for count in (2, 4)}  # fmt: skip
+# Metadata of the module for loops, by its number: to write out each turn, or to compute 2 or 4 vectors at a time.
+HINTS = {
+    number: f"!{number} = distinct !{{!{number}, !{{{hint}}}}}"
+    for number, hint in {
+        1: '!"llvm.loop.unroll.full"',
+        2: '!"llvm.loop.interleave.count", i32 2',
+        4: '!"llvm.loop.interleave.count", i32 4',
+    }.items()
+}
+# The turns of a nest that are written out: so the loop around it is vectorised. When a sum over the loop around has one
+# element a turn, more are written out: the sums stay in registers.
+_TURNS, _SUMS = 4, 8
 # The vector registers for values that are live at once; the rest are left for intermediate results.
 _REGISTERS = 24
 
 
-def _hint(kernel: Kernel, size: int) -> str:
-    """Return metadata for several vectors at a time, to hide latency; LLVM does so by itself in short loops only."""
-    if len(kernel.nodes) < 8 or size < BLOCK // 4:
-        return ""
-    count = next((count for count in (4, 2) if count * _alive(kernel) <= _REGISTERS), 0)
-    return f", !llvm.loop !{count}" if count else ""
+def _hint(number: int) -> str:
+    return f", !llvm.loop !{number}" if number else ""
+
+
+def _interleaved(kernel: Kernel, size: int, accumulates: bool) -> int:
+    """Return how many vectors a loop computes at a time to hide latency, or 0 if one is enough."""
+    if size < 32 if accumulates else len(kernel.nodes) < 8 or size < BLOCK // 4:
+        return 0
+    return next((count for count in (4, 2) if count * _alive(kernel) <= _REGISTERS), 0)
 
 
 def _alive(kernel: Kernel) -> int:
@@ -181,6 +193,8 @@ class _Writer(Flow):
         super().__init__(body)
         self.kernel, self.sizes, self.strides, self.names = kernel, sizes, strides, names
         self.first_write = len(kernel.reads)
+        # NumPy adds fewer than eight numbers one after the other.
+        self.flags = "" if sizes and sizes[-1] < 8 else " reassoc"
 
     def write(self) -> None:
         """Write everything after the entry of the function."""
@@ -212,7 +226,7 @@ class _Writer(Flow):
         long = depth == 0 and math.prod(self.sizes) * nodes > PATIENCE
         if depth < len(self.sizes) - 1:
             every = turns_between(math.prod(self.sizes[1:]) * nodes) if long else 0
-            with self.loop("0", str(size)) as turn:
+            with self.loop("0", str(size), metadata=_hint(self.written_out(depth))) as turn:
                 self.check_signals(turn.number, every)
                 self.nest(depth + 1, self.advance(offsets, depth, turn.number))
             return
@@ -230,6 +244,12 @@ class _Writer(Flow):
         else:
             self.innermost(depth, offsets, "0", str(size), accumulated)
 
+    def written_out(self, depth: int) -> int:
+        """Return the number of the hint to write out each turn of the loops from `depth` on, or 0."""
+        writes = zip(self.kernel.writes, self.strides[self.first_write :], strict=True)
+        sums = depth and any(o.reduction and s[depth] and not s[depth - 1] for (_, o), s in writes)
+        return int(math.prod(self.sizes[depth:]) <= (_SUMS if sums else _TURNS))
+
     def check_signals(self, place: str, every: int) -> None:
         """Write a check for signals at each multiple of `every`, unless that is 0."""
         if every:
@@ -239,7 +259,8 @@ class _Writer(Flow):
         """Write the last loop, or a block of it, and combine what it accumulates with what is in memory."""
         kinds = {n: TYPES[self.kernel.writes[n][1].dtype] for n in accumulated}
         carried = [(kinds[n], self.identity(self.kernel.writes[n][1])) for n in accumulated]
-        with self.loop(start, end, carried, metadata=_hint(self.kernel, self.sizes[depth])) as turn:
+        hint = self.written_out(depth) or _interleaved(self.kernel, self.sizes[depth], bool(accumulated))
+        with self.loop(start, end, carried, metadata=_hint(hint)) as turn:
             running = dict(zip(accumulated, turn.values, strict=True))
             self.point(self.advance(offsets, depth, turn.number), running)
             turn.next = [running[n] for n in accumulated]
@@ -268,7 +289,7 @@ class _Writer(Flow):
     def combined(self, reduction: str, dtype: DType, a: str, b: str) -> str:
         kind = TYPES[dtype]
         if reduction in _ADDING:
-            return self.body.sum(kind, a, b, " reassoc")
+            return self.body.sum(kind, a, b, self.flags)
         return self.body.intrinsic("maximum" if reduction == "max" else "minimum", kind, a, b)
 
     def combine(self, number: int, value: str, offset: str | None) -> None:
