@@ -55,12 +55,22 @@ def test_a_sum_along_an_axis_of_one_has_the_dtype_of_a_sum(dtype, backend):
         lambda x: 1 / (x + 0.0),
         lambda x: x + -0.0,
         lambda x: x - 0.0,
+        lambda x: x - -0.0,
+        lambda x: x - np.full(7, -0.0),
         lambda x: np.copysign(1.0, sum([x])),
     ],
 )
 def test_zeros_keep_their_signs(f, backend):
     """`x + 0.0` was x, though -0.0 + 0.0 is 0.0, and its reciprocal the other infinity."""
     assert_as_plain(f, np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, 3.0]), backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize("zero", [complex(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)], ids=str)
+def test_complex_zeros_keep_their_signs(zero, backend):
+    z = np.array([complex(a, b) for a in (0.0, -0.0, 1.0) for b in (0.0, -0.0, -2.0)])
+    for f in (lambda z: z + zero, lambda z: z - zero, lambda z: zero + z, lambda z: np.full(9, zero) + z):
+        assert_as_plain(f, z, backend=backend)
 
 
 @pytest.mark.parametrize("x", [SPECIAL, SPECIAL.astype(np.float32)], ids=["double", "single"])

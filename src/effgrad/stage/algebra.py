@@ -43,10 +43,11 @@ def _neutral_or_absorbing(node: Node) -> Value:
 
 
 def _keeps_zeros(node: Node, zero: Value) -> bool:
-    """Whether a neutral number leaves floats as they are, if it is a zero: the sum of 0.0 and -0.0 is 0.0."""
-    if node.primitive is not plus or node.dtype.kind not in "fc":
+    """Whether a neutral number leaves floats as they are, if it is a zero: 0.0 + -0.0 and -0.0 - -0.0 are 0.0."""
+    if node.primitive not in (plus, subtract) or node.dtype.kind not in "fc":
         return True
-    return bool(np.signbit(np.real(zero)).all() and (node.dtype.kind == "f" or np.signbit(np.imag(zero)).all()))
+    parts = (np.real(zero),) if node.dtype.kind == "f" else (np.real(zero), np.imag(zero))
+    return all(bool((np.signbit(part) == (node.primitive is plus)).all()) for part in parts)
 
 
 def _is(value: Value, number: float) -> bool:
