@@ -155,10 +155,23 @@ def bound_inside_expressions(x):
     return t + miss
 
 
+def views_of_one_state(x):
+    s = x * 1.0
+    place, speed = s[:3], s[3:]
+    even, odd = np.sin(x)[::2], np.cos(x)[1::2]
+    for k in range(STEPS):
+        speed -= 0.05 * np.sin(place)
+        place += 0.1 * speed
+        speed[k % 3] *= 0.99
+        even[1:] = 0.5 * even[:-1] + np.sin(odd[1:])
+        odd *= 0.9
+    return np.sum(s**2) + np.sum(even * odd)
+
+
 PROGRAMS = [
     rolled_by_changing_integers, quotients_and_remainders, rounded_to_integers, places_of_extremes, places_of_nans,
     sums_and_products_of_integers, questions_of_several, items_by_changing_integers, strides_that_change, butterflies,
-    matched, bound_inside_expressions,
+    matched, bound_inside_expressions, views_of_one_state,
 ]  # fmt: skip
 POINT = np.array([0.31, -0.47, 0.62, 0.23, -0.15, 0.55])
 DIRECTION = np.array([0.4, -1.1, 0.7, 0.2, 0.9, -0.5])
@@ -268,6 +281,15 @@ def list_whose_array_is_written(x):
     return t
 
 
+def views_that_overlap(x):
+    s = x * 1.0
+    a, b = s[:4], s[2:]
+    for k in range(STEPS):
+        a[k % 4] = np.sin(b[(k + 1) % 3])
+        b[k % 3] += 0.1 * a[k % 3]
+    return np.sum(a) * np.sum(b)
+
+
 def pattern_of_a_class(x):
     t = x[0]
     for k in range(STEPS):
@@ -280,7 +302,8 @@ def pattern_of_a_class(x):
 @pytest.mark.parametrize(
     ("f", "reason"),
     [(functions_by_a_changing_integer, "a tuple that is indexed by a number of the loop"),
-     (list_whose_array_is_written, "an array of a list is written to"), (pattern_of_a_class, "`match`")],
+     (list_whose_array_is_written, "an array of a list is written to"), (pattern_of_a_class, "`match`"),
+     (views_that_overlap, "two arrays in it share memory, and one is written to")],
 )  # fmt: skip
 def test_what_is_not_captured_says_why(f, reason):
     with pytest.warns(effgrad.StagingWarning, match=reason):
