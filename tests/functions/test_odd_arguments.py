@@ -50,6 +50,8 @@ def test_nothing_at_all(run, function, shape, axis):
 def test_an_extremum_of_nothing_is_what_it_begins_with(run, function):
     value, derivative = run(value_and_grad)(lambda s: np.sum(function(np.zeros((0, 3)) * s, axis=0, initial=s)))(0.5)
     assert (value, derivative) == (1.5, 3.0)
+    assert run(value_and_grad)(lambda s: function([], initial=s) * function([0.2, 0.3], initial=s))(0.1) == (
+        0.1 * function([0.2, 0.3], initial=0.1), 0.1 + 0.1 if function is np.min else 0.3)
 
 
 @pytest.mark.parametrize("ddof, answer", [(2, np.inf), (3, np.inf)])
@@ -148,6 +150,16 @@ REJECTED = {
     "an array to begin with": lambda x: np.prod(x, -1, initial=x[0]),
     "bounds given twice": lambda x: np.clip(x, None, None, max=x),
     "an axis of a number": lambda x: np.cumsum(x[0, 0], 2),
+    "an array like a number": lambda x: np.array(x, like=1),
+    "full like a number": lambda x: np.full(3, x[0, 0], like=1),
+    "an unknown device": lambda x: np.ones_like(x, device=1),
+    "a device of an array": lambda x: np.asarray(x, device="gpu"),
+    "a dtype without a copy": lambda x: np.asarray(x, np.float32, copy=False),
+    "a list without a copy": lambda x: np.asarray([x[0, 0], x[0, 1]], copy=False),
+    "a name of no parameter": lambda x: np.unique_all(x=x).values,
+    "zeros by name": lambda x: np.poly(seq_of_zeros=x[0, 0]),
+    "a double factorial": lambda x: scipy.special.factorial2(x[0, 0]),
+    "a factorial in threes": lambda x: scipy.special.factorialk(x, 3),
 }
 
 
@@ -254,6 +266,8 @@ VALUES = {
     "a method, after none": (lambda x: np.quantile(x, 0.3, 0, None, False, "lower"), KNOWN),
     "axes kept, of a list": (lambda x: np.max([x[0], x[1]], 0, None, True), KNOWN),
     "axes kept, of a method": (lambda x: x.mean(1, None, None, True), KNOWN),
+    "a spline in single precision": (lambda x: scipy.ndimage.spline_filter(x, output=None), np.float32([1, 2, 3.5, 7])),
+    "a line of a spline": (lambda x: scipy.ndimage.spline_filter1d(x, output=None), np.float32([1, 2, 3.5, 7])),
     "a number with a product": (lambda x: np.dot(0.5, x), np.float32([1.0, 2.0])),
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg as sl
 from differences import directional, parts
 
+import effgrad
 from effgrad import NoRule, grad, jvp, symmetric
 
 RNG = np.random.default_rng(5)
@@ -15,6 +16,7 @@ COMPLEX = BATCH + 1j * RNG.normal(size=(2, 3, 3))
 TALL_COMPLEX = TALL + 1j * RNG.normal(size=(2, 4, 3))
 POSITIVE = BATCH @ np.swapaxes(BATCH, -1, -2) + np.eye(3)
 POSITIVE_COMPLEX = COMPLEX @ np.conj(np.swapaxes(COMPLEX, -1, -2)) + np.eye(3)
+SINGULAR = np.array([[2.0, 1.0, 1.0], [1.0, 3.0, 2.0], [0.5, 1.5, 1.0]])  # its last pivot is 0
 NEGATIVE = np.array([[-2.0, 0.4, 0.1], [0.3, -0.7, 0.2], [0.5, 0.1, 1.5]])  # two eigenvalues on the cut
 VECTOR, MATRIX = RNG.normal(size=3), RNG.normal(size=(3, 2))
 
@@ -90,6 +92,8 @@ CASES = {
     "lu": (lambda a: sl.lu(a)[1:], COMPLEX + 4 * np.eye(3)),
     "lu of a tall matrix": (lambda a: sl.lu(a)[1:], TALL),
     "lu of a wide matrix": (lambda a: sl.lu(a)[1:], WIDE),
+    "lu of a singular matrix": (lambda a: sl.lu(a)[1:], SINGULAR),
+    "packed lu of a singular matrix": (lambda a: sl.lu_factor(a)[0], SINGULAR),
     "lu_solve": (lambda a: sl.lu_solve(sl.lu_factor(a), VECTOR, trans=2), COMPLEX[0]),
     "schur complex": (lambda a: (np.diagonal(sl.schur(a, "complex")[0], axis1=-2, axis2=-1),
                                  without_phases(sl.schur(a, "complex")[1])), COMPLEX),
@@ -195,6 +199,16 @@ def test_an_argument_of_which_one_triangle_is_read_has_its_derivative_there():
         assert not np.triu(derivative, 1).any() and np.tril(derivative, -1).any()
         whole = grad(lambda a, f=f: np.sum(f(symmetric(a)) ** 3))(POSITIVE[0])
         np.testing.assert_allclose(whole, (derivative + derivative.T) / 2, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:Diagonal number")
+@pytest.mark.parametrize("made", [lambda f: f, effgrad.compile])
+def test_rows_below_a_pivot_of_0_have_no_derivative(made):
+    """A LinAlgError came from inside the reverse pass."""
+    early = np.array([[2.0, 1.0, 1.0], [1.0, 0.5, 2.0], [0.5, 0.25, 1.0]])
+    for f in (lambda a: np.sum(sl.lu(a)[1] ** 2), lambda a: np.sum(sl.lu_factor(a)[0] ** 2)):
+        assert np.isnan(made(grad(f))(early)[:, :2]).any() and np.isnan(made(grad(f))(np.ones((3, 2)))).any()
+        assert np.isnan(made(lambda a, f=f: jvp(f, (a,), (np.eye(3),))[1])(early))
 
 
 def test_what_is_not_read_may_be_anything():

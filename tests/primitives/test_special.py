@@ -109,6 +109,8 @@ CALLS = {
     "logsumexp": (lambda x, b: sp.logsumexp(x, b=b, axis=-1), [REAL, POSITIVE]),
     "softplus": (lambda x: sp.softplus(x), [REAL]),
     "factorial": (lambda n: sp.factorial(n, extend="zero"), [POSITIVE]),
+    "factorial2": (lambda n: sp.factorial2(n, extend="complex"), [(-1.8, -1.2)]),
+    "factorialk": (lambda n, k: sp.factorialk(n, k[0], extend="complex"), [REAL, (1.5, 2.5)]),
     "comb": (lambda n, k: sp.comb(n, k, repetition=True), [(4.1, 5.9), POSITIVE]),
     "perm": (lambda n, k: sp.perm(n, k), [(4.1, 5.9), POSITIVE]),
     "spherical_jn": (lambda z: sp.spherical_jn(2, z), [POSITIVE]),
@@ -122,6 +124,7 @@ COMPOSED = {
         name: (lambda z, name=name: real_and_imaginary(getattr(sp, name)(1.5, z, 2)), [POSITIVE])
         for name in ("jvp", "yvp", "ivp", "kvp", "h1vp", "h2vp")
     },
+    "factorial complex": (lambda n: sp.factorial(n, extend="complex"), [(-1.8, -1.2)]),
     "assoc_laguerre": (lambda x: sp.assoc_laguerre(x, 3, 0.5), [REAL]),
     "sinc": (lambda x: sp.sinc(x), [REAL]),
 }

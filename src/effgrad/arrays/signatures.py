@@ -55,6 +55,7 @@ def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None
 _USUAL: dict[str, Value] = {
     "keepdims": bool, "where": (bool, type(None)), "initial": (int, float, complex, np.generic),
     "dtype": (type, type(None)),
+    "device": type(None), "like": type(None), "copy": type(None),
     "subok": bool, "order": type(None), "casting": type(None), "kind": type(None),
     "out": (np.ndarray, tuple, type(None)),
 }  # fmt: skip
@@ -111,13 +112,19 @@ def count_of_required(function: Function) -> int:
 
 
 @functools.cache
+def names_of_required(function: Function) -> frozenset[str]:
+    """Return the names of the positional parameters without a default."""
+    return frozenset(_parameters(function)[: count_of_required(function)])
+
+
+@functools.cache
 def _parameters(function: Function) -> list[str]:
     return [p.name for p in _positional(function)]
 
 
 @functools.cache
 def _names(function: Function) -> frozenset[str]:
-    return frozenset(p.name for p in _signature(function))
+    return frozenset(p.name for p in _signature(function) if p.kind is not p.POSITIONAL_ONLY)
 
 
 def _positional(function: Function) -> list[inspect.Parameter]:

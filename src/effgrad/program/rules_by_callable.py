@@ -15,7 +15,7 @@ from effgrad.arrays.digits import Text, refuse_texts
 from effgrad.arrays.labelled import has_method, of_traced, to_array
 from effgrad.arrays.layout import MAY_VIEW
 from effgrad.arrays.reach import when_traced
-from effgrad.arrays.signatures import count_of_required, place_of_out
+from effgrad.arrays.signatures import count_of_required, names_of_required, place_of_out
 from effgrad.arrays.traced import Mutable, buffer
 from effgrad.arrays.value import (
     FUNCTIONS,
@@ -39,6 +39,7 @@ from effgrad.primitives.special import definitions as special
 from effgrad.program.duck_arrays import by_protocol, to_traced
 from effgrad.program.listed import (
     array_of_objects,
+    gathered,
     gatherer,
     given_arrays,
     given_tables,
@@ -300,13 +301,16 @@ def seeing_options(f: Object) -> Object:
 
     NumPy asks the arguments alone.
     """
-    required = count_of_required(f)
+    required, names = count_of_required(f), names_of_required(f)
+    of_arrays = gatherer(f) is gathered
     ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
 
     def called(*args: Object, **kwargs: Object) -> Object:
-        options = *args[required:], *(kwargs[name] for name in kwargs if name != "out")
-        if not any_traced(options) or traced_inside(args[:required]):
+        options = *args[required:], *(kwargs[name] for name in kwargs if name != "out" and name not in names)
+        if not any_traced(options) or traced_inside([*args[:required], *map(kwargs.get, names)]):
             return f(*args, **kwargs)
+        if of_arrays:
+            args = tuple(np.asarray(arg) if type(arg) is list else arg for arg in args)
         option: Object = next(option for option in options if isinstance(option, Tracer))
         if isinstance(ufunc, np.ufunc):
             return option.__array_ufunc__(ufunc, "__call__" if f is ufunc else f.__name__, *args, **kwargs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from effgrad.arrays import reach
 from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of, without_axes
-from effgrad.arrays.signatures import ask_numpy
+from effgrad.arrays.signatures import ask_numpy, known_options
 from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import FUNCTIONS, Tracer, composed, contiguous, outline, plain, traced_inside
 from effgrad.errors import Detached
@@ -94,12 +94,12 @@ def _as_strided(x: Value, *args: Option, **options: Option) -> Value:
     return np.lib.stride_tricks.as_strided(array, *args, **options)
 
 
-def _made(rule: Function) -> Callable[..., object]:
+def _made(original: Function, rule: Function) -> Callable[..., object]:
     """Return the rule of a function that makes arrays: numbers become arrays without axes, which can be written to."""
 
     @functools.wraps(rule)
     def make(*args: object, **kwargs: object) -> object:
-        result = rule(*args, **kwargs)
+        result = rule(*args, **(known_options(original, args, kwargs) if kwargs else kwargs))
         return result if isinstance(plain(result), np.ndarray) else without_axes(result)
 
     return make
@@ -124,7 +124,7 @@ composed({np.apply_along_axis: _apply_along_axis})
 RULES: list[Reached] = [
     (np, "empty", _cleared(np.empty)),
     (np, "empty_like", _cleared(np.empty_like)),
-    *((np, name, _made(rule)) for name, rule in reach.RULES.items()),
+    *((np, name, _made(getattr(np, name), rule)) for name, rule in reach.RULES.items()),
     (np, "full_like", _full_like),
     (np, "apply_along_axis", Calling(_apply_along_axis)),
     (np, "kaiser", _kaiser),

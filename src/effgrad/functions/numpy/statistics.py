@@ -8,7 +8,7 @@ from typing import Any
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import any_traced, composed, is_lazy, plain
+from effgrad.arrays.value import FUNCTIONS, any_traced, composed, is_lazy, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.batching import broadcast
 from effgrad.primitives.given import all_as_computed
@@ -212,7 +212,8 @@ def _percentile(a: Value, q: Value, axis: Axis = None, *args: Value, **kwargs: O
 def _without_nans(function: Function, neutral: Value) -> Function:
     def rule(a: Value, axis: Axis = None, *args: Value, **kwargs: Option) -> Value:
         nan = np.isnan(plain(a))
-        result = function(np.where(nan, np.asarray(neutral, a.dtype), a), axis, *args, **kwargs)
+        # The rule is called directly: NumPy does not dispatch on a traced `initial`.
+        result = FUNCTIONS[function](np.where(nan, np.asarray(neutral, a.dtype), a), axis, *args, **kwargs)
         if neutral in (np.inf, -np.inf) and "initial" not in kwargs:
             empty = np.all(nan, axis=axis, keepdims=kwargs.get("keepdims", False))
             result = np.where(empty, np.nan, result) if is_lazy(empty) or np.any(empty) else result

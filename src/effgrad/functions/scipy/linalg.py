@@ -93,18 +93,29 @@ def _lower_upper(packed: Value) -> tuple[Value, Value]:
     return triangle(packed, True, unit=True) + np.eye(shape_of(packed)[-1]), np.triu(packed)
 
 
+def _invertible(upper: Value) -> Value:
+    """Return a triangular factor with NaN for each zero on its diagonal, where the rows below have no derivative."""
+    return upper + np.diag(np.where(np.diagonal(plain(upper)) == 0, np.nan, 0.0))
+
+
+def _before_last(packed: Value) -> Value:
+    """Return the upper factor with 1 for its last pivot, by which nothing is divided: it may be 0."""
+    last = np.diag((np.arange(shape_of(packed)[-1]) == shape_of(packed)[-1] - 1) * 1.0)
+    return _invertible(np.triu(packed) * (1 - last) + last)
+
+
 def _packed_jvp(t: Tangent, y: Value, a: Value) -> Value:
     lower, upper = _lower_upper(y)
-    f = triangular(y, t, lower=True, trans=0, unit=True)
-    f = mT(triangular(y, mT(f), lower=False, trans=1, unit=False))
-    return np.matmul(lower, np.tril(f, -1)) + np.matmul(np.triu(f), upper)
+    change = triangular(y, t, lower=True, trans=0, unit=True)
+    below = np.tril(mT(triangular(_before_last(y), mT(change), lower=False, trans=1, unit=False)), -1)
+    return np.matmul(lower, below) + np.triu(change - np.matmul(below, upper))
 
 
 def _packed_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     lower, upper = _lower_upper(y)
-    f = np.tril(np.matmul(mT(lower), np.tril(g, -1)), -1) + np.triu(np.matmul(np.triu(g), mT(upper)))
-    f = triangular(y, f, lower=True, trans=1, unit=True)
-    return mT(triangular(y, mT(f), lower=False, trans=0, unit=False))
+    below = np.tril(np.matmul(mT(lower), np.tril(g, -1)) - np.matmul(np.triu(g), mT(upper)), -1)
+    change = np.triu(g) + mT(triangular(_before_last(y), mT(below), lower=False, trans=0, unit=False))
+    return triangular(y, change, lower=True, trans=1, unit=True)
 
 
 packed_lu = general(_packed, jvp=_packed_jvp, vjp=_packed_vjp, name="lu_factor")
@@ -122,7 +133,7 @@ def _factored(a: Value) -> tuple[Value, Value, Value]:
     m, n = shape_of(a)
     lower, upper = _lower_upper(packed_lu(a[:k, :k]))
     if m > n:
-        below = triangular(upper, mT(a[k:]), lower=False, trans=1, unit=False)
+        below = triangular(_invertible(upper), mT(a[k:]), lower=False, trans=1, unit=False)
         return order, np.concatenate([lower, mT(below)], axis=0), upper
     if n > m:
         beside = triangular(lower, a[:, k:], lower=True, trans=0, unit=True)

@@ -44,7 +44,7 @@ WRITTEN_IN_NUMPY = {
 }  # fmt: skip
 # Functions without an argument that could be differentiated, or with piecewise constant results.
 CONSTANTS = {
-    "special": {"made from integers": """stirling2 euler bernoulli factorial2 factorialk ai_zeros
+    "special": {"made from integers": """stirling2 euler bernoulli ai_zeros
         bei_zeros beip_zeros ber_zeros berp_zeros bi_zeros erf_zeros fresnel_zeros fresnelc_zeros
         fresnels_zeros jn_zeros jnjnp_zeros jnp_zeros jnyn_zeros kei_zeros keip_zeros kelvin_zeros ker_zeros kerp_zeros
         y0_zeros y1_zeros y1p_zeros yn_zeros ynp_zeros c_roots cg_roots h_roots he_roots j_roots js_roots l_roots

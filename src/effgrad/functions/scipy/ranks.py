@@ -65,9 +65,12 @@ def with_output(owner: Any, name: str, rule: Function, runs: bool = True) -> Rea
 
     def filtered(*args: Value, **options: Option) -> Value:
         call = signature.bind(*args, **options)
-        output = call.arguments.pop("output", None)
-        if output is None:
+        default = signature.parameters["output"].default  # a type for splines
+        output = call.arguments.pop("output", default)
+        if output is default:
             return rule(*call.args, **call.kwargs)
+        if output is None:
+            output = dtype_of(call.arguments["input"])
         given = isinstance(output, np.ndarray)
         require(given or isinstance(output, str | type | np.dtype), f"ndimage.{name}", "an array or a type as `output`")
         kind = dtype_of(output) if given else np.dtype(output)

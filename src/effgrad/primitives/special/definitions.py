@@ -84,7 +84,18 @@ def _softplus(x: Value, **options: Option) -> Value:
 
 def _factorial(n: Value, exact: bool = False, extend: str = "zero") -> Value:
     _refuse_exact("factorial", exact)
-    return np.where(plain(n) < 0, 0.0, sp.gamma(n + 1))
+    return sp.gamma(n + 1) if extend == "complex" else np.where(plain(n) < 0, 0.0, sp.gamma(n + 1))
+
+
+def _factorialk(n: Value, k: Value, exact: bool = False, extend: str = "zero") -> Value:
+    _refuse_exact("factorialk", exact)
+    if extend != "complex":
+        raise NoRule("scipy.special.factorialk of numbers that are no integers takes extend='complex'")
+    return np.power(k, (n - 1) / k) * sp.gamma(n / k + 1) * sp.rgamma(1 / k + 1)
+
+
+def _factorial2(n: Value, exact: bool = False, extend: str = "zero") -> Value:
+    return _factorialk(n, 2, exact, extend)
 
 
 def _comb(n: Value, k: Value, *, exact: bool = False, repetition: bool = False) -> Value:
@@ -115,7 +126,7 @@ composed({np.i0: as_computed(np.i0, lambda x: sp.i0(x))})
 _DEFINITIONS: dict[str, Value] = {
     "polygamma": _polygamma, "zeta": _zeta, "lambertw": _lambertw, "diric": _diric, "multigammaln": _multigammaln,
     "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": logsumexp, "softplus": _softplus,
-    "factorial": _factorial, "comb": _comb, "perm": _perm,
+    "factorial": _factorial, "factorial2": _factorial2, "factorialk": _factorialk, "comb": _comb, "perm": _perm,
 }  # fmt: skip
 RULES: dict[str, Value] = {
     name: as_computed(getattr(scipy.special, name), definition)
