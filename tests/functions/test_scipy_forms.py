@@ -156,6 +156,22 @@ def test_triangles_of_constants_inside_a_derivative():
     np.testing.assert_array_equal(tangent, si.LinearNDInterpolator(POINTS, HEIGHTS, 0.5)(AT))
 
 
+def test_least_squares_by_gelsy_have_derivatives():
+    """It computes no residuals and no singular values."""
+    a, b = np.random.default_rng(0).normal(size=(5, 3)), np.arange(5.0)
+
+    def size(a):
+        x, residuals, rank, values = scipy.linalg.lstsq(a, b, lapack_driver="gelsy")
+        assert residuals.shape == (0,) and rank == 3 and values is None
+        return np.sum(x**2)
+
+    moved = np.random.default_rng(1).normal(size=(5, 3))
+    slope = (size(a + 1e-6 * moved) - size(a - 1e-6 * moved)) / 2e-6
+    np.testing.assert_allclose(np.sum(grad(size)(a) * moved), slope, rtol=1e-7)
+    np.testing.assert_allclose(np.sum(compile(grad(size))(a) * moved), slope, rtol=1e-7)
+
+
+
 def test_finite_eigenvalues_beside_infinite_ones_have_derivatives():
     """The zeros of a linear system are eigenvalues of a pencil whose second matrix is singular."""
     a = np.array([[0.0, 1.0, 0.5], [-2.0, -0.7, 1.0], [1.0, 0.3, 0.0]])

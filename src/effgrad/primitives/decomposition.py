@@ -128,18 +128,8 @@ def _eig_value(a: Value) -> Value:
     return np.concatenate([w[..., None, :], v], axis=-2).astype(np.result_type(w, 1j))
 
 
-def _basis(y: Value) -> Value:
-    """Return the eigenvectors, NaN if they are a basis to no digit: then not even the eigenvalues have a derivative."""
-    v = y[..., 1:, :]
-    return np.where(evaluated(_dependent, v), np.nan, v)
-
-
-def _dependent(v: Value) -> Value:
-    return np.linalg.svd(v, compute_uv=False)[..., -1:, None] <= v.shape[-1] * np.finfo(v.dtype).eps
-
-
 def _eig_jvp(t: Tangent, y: Value, a: Value) -> Value:
-    w, v = y[..., 0, :], _basis(y)
+    w, v = y[..., 0, :], y[..., 1:, :]
     inner = np.linalg.solve(v, np.matmul(t, v))
     turned = np.matmul(v, over_differences(inner, w))
     # LAPACK's eigenvectors have length 1, and their largest element is real.
@@ -162,7 +152,7 @@ def _over_largest(v: Value) -> Value:
 
 
 def _eig_vjp(g: Cotangent, y: Value, a: Value) -> Value:
-    w, v = y[..., 0, :], _basis(y)
+    w, v = y[..., 0, :], y[..., 1:, :]
     gw, gv, known = _of_packed(g)
     along, before = np.sum(v * gv, axis=-2, keepdims=True), np.matmul(mT(v), gv)
     gv = gv - conj(v) * np.real(along) - 1j * np.imag(along) * _over_largest(v)
