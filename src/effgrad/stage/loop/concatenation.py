@@ -91,8 +91,8 @@ def _stack(c: Symbols, arrays: Value, axis: int = 0) -> View:
 
 @rule(np.roll)
 def _roll(c: Symbols, a: Value, shift: Value, axis: Value = None) -> Value:
-    if not symbolic([shift]):
-        return c.applied(np.roll, [a, shift], {} if axis is None else {"axis": axis})
+    if not symbolic([a, shift]):
+        return np.roll(a, shift, axis)
     value = as_array(c, a)
     if axis is None:
         return c.call(np.reshape, [_roll(c, c.call(np.ravel, [value], {}), shift, 0), value.shape], {})
