@@ -309,3 +309,33 @@ def test_what_is_not_captured_says_why(f, reason):
     with pytest.warns(effgrad.StagingWarning, match=reason):
         found = effgrad.compile(grad(f))(POINT)
     np.testing.assert_allclose(found, grad(f)(POINT), rtol=1e-12)
+
+
+def loop_inside_a_match(x):
+    t = x[0]
+    match {"kind": "a"}:
+        case {"kind": "a"}:
+            for k in range(STEPS):
+                t = x[k % 6] * k
+        case {"other": _}:
+            t = 0.0
+    return t * 2.0
+
+
+def alternatives_of_pairs(x):
+    t, k = x[0], 1
+    for i in range(STEPS):
+        match (k % 2, i % 3):
+            case (0, 1) | (0, 2) | (1, 0):
+                t, k = np.sin(t) + x[i % 6], k + 1
+            case (1, n):
+                t, k = t * 0.9 + n * x[1], i
+    return t
+
+
+@pytest.mark.parametrize("f", [loop_inside_a_match, alternatives_of_pairs])
+@pytest.mark.filterwarnings("error::effgrad.StagingWarning")
+def test_a_loop_keeps_its_results_after_a_match(f):
+    """A loop inside a `match` that stays Python's lost the names that are only read after it: `t` was `x[0]`."""
+    np.testing.assert_allclose(effgrad.compile(f)(POINT), f(POINT), rtol=1e-12)
+    np.testing.assert_allclose(effgrad.compile(grad(f))(POINT), grad(f)(POINT), rtol=1e-12)

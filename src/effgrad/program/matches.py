@@ -64,6 +64,8 @@ def _of_items(pattern: ast.pattern, items: Sequence[ast.Name]) -> tuple[list[ast
     """The tests that a pattern means for a tuple of these items, and the names that it binds."""
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
         return [], {}
+    if isinstance(pattern, ast.MatchOr):
+        return _either([_of_items(p, items) for p in pattern.patterns], pattern)
     if not isinstance(pattern, ast.MatchSequence) or any(isinstance(p, ast.MatchStar) for p in pattern.patterns):
         raise Unwritten
     if len(pattern.patterns) != len(items):
@@ -78,17 +80,23 @@ def _parts(pattern: ast.pattern, subject: ast.Name) -> tuple[list[ast.expr], dic
         tests, names = ([], {}) if pattern.pattern is None else _parts(pattern.pattern, subject)
         return tests, names | ({pattern.name: subject} if pattern.name is not None else {})
     if isinstance(pattern, ast.MatchOr):
-        found = [_parts(p, subject) for p in pattern.patterns]
-        if any(names for _, names in found):
-            raise Unwritten
-        if any(not tests for tests, _ in found):
-            return [], {}
-        return [_located(ast.BoolOp(ast.Or(), [_all(tests) for tests, _ in found]), pattern)], {}
+        return _either([_parts(p, subject) for p in pattern.patterns], pattern)
     if isinstance(pattern, ast.MatchValue):
         return [_located(ast.Compare(subject, [ast.Eq()], [pattern.value]), pattern)], {}
     if isinstance(pattern, ast.MatchSingleton):
         return [_located(ast.Compare(subject, [ast.Is()], [ast.Constant(pattern.value)]), pattern)], {}
     raise Unwritten
+
+
+def _either(
+    found: Sequence[tuple[list[ast.expr], dict[str, ast.expr]]], pattern: ast.pattern
+) -> tuple[list[ast.expr], dict[str, ast.expr]]:  # fmt: skip
+    """The test that one of several patterns, which bind no names, holds."""
+    if any(names for _, names in found):
+        raise Unwritten
+    if any(not tests for tests, _ in found):
+        return [], {}
+    return [_located(ast.BoolOp(ast.Or(), [_all(tests) for tests, _ in found]), pattern)], {}
 
 
 def _all(tests: list[ast.expr]) -> ast.expr:

@@ -120,8 +120,8 @@ def path_to(
                 found = path_to(inside, loop, s)
                 if found:
                     return [(statements, place, holder), *found]
-        for handler in getattr(s, "handlers", []):
-            found = path_to(handler.body, loop, s)
+        for part in (*getattr(s, "handlers", []), *getattr(s, "cases", [])):
+            found = path_to(part.body, loop, s)
             if found:
                 return [(statements, place, holder), *found]
     return []
