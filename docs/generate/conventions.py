@@ -120,8 +120,8 @@ Equal eigenvalues and equal singular values are singular points too, and so are 
 `eigh`, `eig` and `svd` have series: a function written as `v * g(w) @ v.T`, `v * g(w) @ inv(v)` or `u * g(s) @ vt` has
 its first and second derivatives there, and what depends on the choice of vectors is NaN. Vectors that are used are
 never taken for 0, whatever their cotangents are; those that are not used, as the rest of `eigh(x)[1][:, -2:]`, are 0
-by construction. `scipy.linalg.schur` stays NaN. `eig` of a matrix without a basis of eigenvectors has no derivative, and
-this is not always seen: the vectors that LAPACK returns may differ by rounding, and then the derivative is a number
+by construction. `scipy.linalg.schur` stays NaN. `eig` of a matrix without a basis of eigenvectors has no derivative,
+and this is not always seen: the vectors that LAPACK returns may differ by rounding, and then the derivative is a number
 without a right digit. Write `scipy.linalg.expm`, `sqrtm`, `logm`, `polar` or `funm`, which have rules of their own.
 
 Complex eigenvectors of `eigh` and singular vectors have the phases that LAPACK chooses: the first element of each
