@@ -86,8 +86,12 @@ class Session:
         self.held: Held | Idle = Idle()
         self.held.token = self.started = next(clock)
 
+    @property
+    def idle(self) -> bool:
+        return isinstance(self.held, Idle)
+
     def owns(self, memory: "Memory") -> bool:
-        return memory.token is self.held.token
+        return memory.token == self.started
 
     def end(self) -> None:
         try:
@@ -130,7 +134,7 @@ class rerunning_session:  # noqa: N801 (a context)
         self.before: list[tuple[Array, Memory, Array]] = []
         self.outside = _session.get()
         # Otherwise the session still runs, or the rerun of an enclosing part ends it.
-        self.ends = self.outside is not self.session and type(getattr(self.session, "held", None)) is Idle
+        self.ends = self.outside is not self.session and self.session is not None and self.session.idle
         _session.set(self.session)
         # A copy, since the collector may drop an entry while a list of pairs is made.
         for memory in self.session.held.copy().values() if self.session is not None else ():
@@ -165,7 +169,7 @@ class Memory:
 
     def __init__(self, owner: Array, dtype: DType, session: Session, storage: Storage | None = None) -> None:
         low, high = np.lib.array_utils.byte_bounds(owner)
-        self.start, self.dtype, self.token = low, dtype, session.held.token
+        self.start, self.dtype, self.token = low, dtype, session.started
         key, held = id(owner), session.held
         self.owner = weakref.ref(owner, forgetting(memories, key))
         self.dropped = weakref.ref(owner, forgetting(held, key))
