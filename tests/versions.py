@@ -36,6 +36,7 @@ LACKING = [
         r"\[signal.lombscargle\b": "runs compiled code",
         r"test_odd_arguments.py::\w+\[\w+-(a multiple of the identity|equations for a batch)\]": "takes one array each",
         r"test_silent.py::test_a_traced_value_is_followed\[cubature\]": "lacks it",
+        r"test_scipy_lists.py::\w+\[rows: solve_sylvester\]": "takes no lists",
         r"\[sparse.spsolve_triangular\b": "takes no indices of 64 bits",
         r"-(ncfdtri?-[23]|powm1-1)\]": "gives fewer digits",
         r"\[make_interp_spline 4\b": "has splines of odd degree only",

@@ -23,4 +23,4 @@ def _part(part: Value) -> Value:
     return operator.index(part) if hasattr(type(part), "__index__") and not isinstance(part, _INTEGERS) else part
 
 
-_INTEGERS = (int, np.integer, np.ndarray)
+_INTEGERS = (int, np.integer, np.bool, np.ndarray)  # older versions take a truth value of NumPy for an integer
