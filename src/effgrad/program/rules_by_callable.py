@@ -63,7 +63,7 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
     for name, rules in {
         "linalg": "linalg", "fft": "fft", "signal": "signal", "stats": "stats",
         "ndimage": "ndimage", "sparse": "sparse", "spatial.distance": "spatial",
-        "spatial.transform": "rotation", "fftpack": "fftpack", "linalg.blas": "blas",
+        "spatial.transform": "rotation", "spatial": "neighbours", "fftpack": "fftpack", "linalg.blas": "blas",
     }.items()
 } | {
     "scipy.interpolate": "effgrad.toolbox.fitpack",
