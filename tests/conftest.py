@@ -1,12 +1,14 @@
 """Compiled kernels of the tests are kept apart from the user's, and tests that take `run` are run in each way.
 
-The option `--contracts` runs the tests under contracts, `--all` the exhaustive sweeps too.
+The option `--contracts` runs the tests under contracts, `--all` the exhaustive sweeps and every case of tables too.
 """
 
+import collections
 import contextlib
 import os
 import shutil
 import tempfile
+import zlib
 
 os.environ["EFFGRAD_CACHE"] = tempfile.mkdtemp(prefix="effgrad-test-")
 
@@ -33,18 +35,39 @@ def _contracts(request):
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--all"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("sweep")])
-        items[:] = [item for item in items if not item.get_closest_marker("sweep")]
+    if not config.getoption("--all") and not any("::" in path for path in config.args):  # a test by name is run whole
+        quick = set(quick_ones(items))
+        config.hook.pytest_deselected(items=[item for item in items if item not in quick])
+        items[:] = [item for item in items if item in quick]
     for item in items:
         if reason := lacking(item.nodeid):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def quick_ones(items):
+    """Yield what is run without `--all`: no sweeps, and of the cases of a test marked `thinned(n)` one of each n.
+
+    Which one depends on the test and on how far its table has come: several tests of a table hold different rows of it,
+    and a table of two arguments is met with all values of both.
+    """
+    met = collections.Counter()
+    for item in items:
+        if item.get_closest_marker("sweep"):
+            continue
+        if mark := item.get_closest_marker("thinned"):
+            (n,), name = mark.args, item.nodeid.partition("[")[0]
+            block, place = divmod(met[name], n)
+            met[name] += 1
+            if place != zlib.crc32(f"{name} {block}".encode()) % n:
+                continue
+        yield item
 
 
 def pytest_configure(config):
     if config.getoption("--all"):
         os.environ["EFFGRAD_TEST_ALL"] = "1"  # read by `runs.exhaustive`
     config.addinivalue_line("markers", "sweep: exhaustive; runs with --all only")
+    config.addinivalue_line("markers", "thinned(n): one in n of the cases runs without --all")
 
 
 def pytest_generate_tests(metafunc):

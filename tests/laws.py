@@ -185,9 +185,6 @@ def compiled_programs_agree(f, x, backend):
             np.testing.assert_allclose(value, expected, rtol=1e-7, atol=1e-9)
 
 
-HALVED = {"test_compiled_programs_agree": 0, "test_reverse_modes_agree": 1}
-
-
 class Laws:
     """Every law for every function of `cases` at `x`; `without` names the functions that a law is not about."""
 
@@ -199,13 +196,7 @@ class Laws:
 
     def pytest_generate_tests(self, metafunc):
         law = metafunc.function.__name__
-        names = [name for name in self.cases if name not in self.without.get(law, ())]
-        # The costly laws hold every other function, each another half; with --all they hold all.
-        first = HALVED.get(law)
-        metafunc.parametrize("name", [
-            name if first is None or k % 2 == first else pytest.param(name, marks=pytest.mark.sweep)
-            for k, name in enumerate(names)
-        ])  # fmt: skip
+        metafunc.parametrize("name", [name for name in self.cases if name not in self.without.get(law, ())])
 
     def test_forward_and_reverse_are_transposes_and_keep_the_value(self, run, name):
         forward_and_reverse_are_transposes(run, self.cases[name], self.x)

@@ -17,8 +17,8 @@ def exhaustive():
 
 
 def examples(count):
-    """How many programs a test draws: all of them with `--all`, else a third."""
-    return count if exhaustive() else count // 3
+    """How many programs a test draws: all of them with `--all`, else a sixth."""
+    return count if exhaustive() else count // 6
 
 
 def third(names, first, second):

@@ -44,6 +44,7 @@ def forward_gradient(run, f, x):
     return result
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("mode", REVERSE)
 @pytest.mark.parametrize("row", MATRIX)
 def test_reverse_modes_give_the_right_answer(row, mode):

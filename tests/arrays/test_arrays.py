@@ -145,6 +145,7 @@ def unsigned(case, f):
     return (lambda x: f(x) ** 2) if case in SIGNED else f
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name, case", TABLE)
 def test_functions_give_what_they_give_over_numpy(name, case):
     library, f = LIBRARIES[name](), CASES[case]

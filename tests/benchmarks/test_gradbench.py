@@ -46,6 +46,7 @@ def assert_agree(actual, expected):
         np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-14)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("module", "function", "number"),
@@ -110,6 +111,7 @@ def test_barycentric_columns_of_ht_are_those_of_the_dense_jacobian():
     np.testing.assert_allclose(compressed, np.hstack([own, by_theta]), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("inner", "fr")
 @pytest.mark.parametrize("outer", "fr")
 def test_nested_modes_of_particle_agree(outer, inner):
@@ -129,6 +131,7 @@ def test_nested_modes_of_saddle_differentiate_through_the_inner_descent(outer, i
     np.testing.assert_allclose(slope, [0.6, -0.4], rtol=1e-9)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("modes", saddle.MODES)
 def test_searches_are_compiled_whole(modes):
     response = ask("saddle", modes, INPUTS["saddle"], MODES["compiled"])

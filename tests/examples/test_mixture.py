@@ -37,6 +37,7 @@ def test_gradient_agrees_with_gradbench(case):
         np.testing.assert_allclose(part, case["output"]["jacobian"][name], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("seed", range(10))
 def test_every_seed_finds_both_clusters_of_old_faithful(seed):
     _, x = read_points(FAITHFUL)

@@ -81,6 +81,7 @@ def hash_of(name, chunks):
     return sum(map(ord, name)) + chunks[0]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name, chunks", list(rows_of_table()))
 @pytest.mark.filterwarnings("ignore:Casting complex values")  # by Dask, of its empty examples
 def test_functions_give_what_they_give_over_numpy(name, chunks):
@@ -134,6 +135,7 @@ PROGRAMS = [logistic, standardised, robust, smooth, chosen]
 W, Y = np.array([0.3, -0.2, 0.5, 0.1]), np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("f", PROGRAMS)
 @pytest.mark.parametrize("chunks", [(2, 2), (4, 4)])
 @pytest.mark.parametrize("lazy", ["data", "parameters", "all"])

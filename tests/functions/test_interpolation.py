@@ -96,6 +96,7 @@ def test_the_value_is_scipys_to_the_bit(name):
         np.testing.assert_array_equal(jvp(moved, (args[place],), (np.ones_like(args[place]),))[0], f(*args))
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name, place", [(name, place) for name in CASES for place in range(3)
     if name != "CubicSpline of 3 points" or place < 2])
 def test_derivatives_agree_with_differences(name, place):

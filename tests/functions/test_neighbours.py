@@ -1,4 +1,4 @@
-"""Distances to nearest points, by SciPy's trees, in every mode: values are SciPy's, derivatives those by differences."""
+"""Distances to nearest points, by SciPy's trees, in every mode: SciPy's values, and derivatives by differences."""
 
 import numpy as np
 import pytest

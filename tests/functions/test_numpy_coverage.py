@@ -2,6 +2,7 @@
 
 import laws
 import numpy as np
+import pytest
 from numpy_cases import CASES, X
 
 from effgrad import grad, hessian
@@ -9,6 +10,7 @@ from effgrad import grad, hessian
 BACKEND = "numpy"  # of the compiled runs
 
 
+@pytest.mark.thinned(4)
 class TestFunctionsOfNumPy(laws.Laws):
     cases, x = CASES, X
     steep = {"gradient2": 1e-4, "matrix_power": 1e-4}

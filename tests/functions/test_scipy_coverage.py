@@ -14,6 +14,7 @@ from effgrad.functions.rows import NAMESPACES, public, row, rows, stated
 from effgrad.functions.scipy.names import WRITTEN_IN_NUMPY
 
 
+@pytest.mark.thinned(6)
 class TestFunctionsOfSciPy(laws.Laws):
     cases, x = CASES, X
     without = {
@@ -28,6 +29,7 @@ class TestFunctionsOfSciPy(laws.Laws):
 SHAPES = {name: shapes for name, shapes in distcont if isinstance(name, str) and name != "levy_stable"}
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("method", ["logpdf", "cdf", "sf", "ppf"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_distribution_of_scipy_has_its_derivative_or_says_that_it_has_no_rule(name, method):
@@ -66,6 +68,7 @@ def test_what_is_listed_as_written_in_numpy_has_a_case(name):
     assert any(case == name or case.startswith(name + " ") for case in [*CASES, *LONG])
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "name", [name if name != "integrate.tplquad" else pytest.param(name, marks=pytest.mark.sweep) for name in LONG]
 )

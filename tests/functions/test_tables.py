@@ -87,6 +87,7 @@ OF_VECTORS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("name", FUNCTIONS | OF_VECTORS)
 def test_functions_of_arrays_take_a_table_of_traced_numbers(kind, name, run):

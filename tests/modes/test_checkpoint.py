@@ -246,6 +246,7 @@ def test_an_element_written_to_later_is_what_it_was(mode):
     assert grad(f, mode=mode)(1.5) == 5.0
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     "f",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import eagerly
+from runs import eagerly, examples
 
 import effgrad
 from effgrad import checkpoint, function, grad, hessian, jacobian, jvp, second_order, taylor, vjp
@@ -43,7 +43,7 @@ STEPS = {
 programs = st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5)
 numbers = st.integers(-8, 8).map(lambda i: i / 8 + 0.01)
 vectors = st.lists(numbers, min_size=N, max_size=N).map(np.array)
-quick = settings(max_examples=12, deadline=None)
+drawn = settings(max_examples=examples(24), deadline=None)
 
 
 def program(names, marked=False):
@@ -81,7 +81,7 @@ def close(a, b):
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * (1 + np.max(np.abs(b))))
 
 
-@quick
+@drawn
 @given(programs, programs, vectors, vectors)
 @every_mode
 def test_chain_rule(run, mode, first, second, x, v):
@@ -90,7 +90,7 @@ def test_chain_rule(run, mode, first, second, x, v):
     close(pulled(run, lambda x: g(f(x)), x, v, mode), pulled(run, f, x, pulled(run, g, f(x), v, mode), mode))
 
 
-@quick
+@drawn
 @given(programs, vectors, vectors, vectors, numbers)
 @every_mode
 def test_derivatives_are_linear_in_the_direction(run, mode, names, x, v, w, c):
@@ -99,7 +99,7 @@ def test_derivatives_are_linear_in_the_direction(run, mode, names, x, v, w, c):
     close(pulled(run, f, x, v + c * w, mode), pulled(run, f, x, v, mode) + c * pulled(run, f, x, w, mode))
 
 
-@quick
+@drawn
 @given(programs, vectors, vectors, vectors)
 @pytest.mark.parametrize("mode", REVERSE)
 def test_the_reverse_derivative_is_the_transpose_of_the_forward_one(run, mode, names, x, v, w):
@@ -108,7 +108,7 @@ def test_the_reverse_derivative_is_the_transpose_of_the_forward_one(run, mode, n
     close(w @ run(jacobian)(f)(x) @ v, pulled(run, f, x, w, mode) @ v)
 
 
-@quick
+@drawn
 @given(programs, vectors, vectors)
 def test_vjp_may_be_pulled_many_times_and_is_linear(names, x, w):
     pull = vjp(program(names), x)[1]
@@ -125,7 +125,7 @@ def test_second_derivatives_are_symmetric(run, mode, names, x, w):
     close(by_mode, run(hessian)(lambda x: f(x) @ w)(x))
 
 
-@quick
+@drawn
 @given(programs, vectors, vectors)
 @every_mode
 def test_checkpoints_change_nothing(run, mode, names, x, v):
@@ -157,7 +157,7 @@ def shifted(u):
 SCALAR = [np.sin, np.exp, lambda x: x * x * x, lambda x: x / (1 + x * x), lambda x: np.tanh(x) * x, lambda x: x + 0.5]
 
 
-@quick
+@drawn
 @given(st.lists(st.sampled_from(SCALAR), min_size=1, max_size=4), numbers)
 def test_the_derivative_of_the_shift_is_the_derivative(parts, x):
     """D(s)(0) = D, where s(u)(f)(x) = f(x + u); applied twice, it is the second derivative."""

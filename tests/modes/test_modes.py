@@ -114,6 +114,7 @@ def exact(order):
         return float(mpmath.diff(f, mpmath.mpf(0.7), order))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("outer", OPERATORS)
 @pytest.mark.parametrize("middle", OPERATORS)
 def test_every_mode_in_every_mode_in_every_mode(outer, middle):

@@ -331,6 +331,7 @@ def test_reverse_mode_three_times_over_is_exact():
     assert found == ((24 * x, 12 * x**2), 12 * x**2)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("text", PROGRAMS)
 @pytest.mark.parametrize("inner", [forward, forward_derivative, *REVERSE], ids=lambda wrapper: wrapper.__name__)
 def test_derivatives_of_every_program_are_programs(text, inner):

@@ -69,6 +69,7 @@ def modules():
     return [name for _, name, _ in pkgutil.walk_packages(effgrad.papers.__path__, "effgrad.papers.")]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", modules())
 def test_docstring_examples_run(name):
     module = importlib.import_module(name)

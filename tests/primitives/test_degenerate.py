@@ -330,6 +330,7 @@ DEPENDENT = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_qr_of_dependent_columns_is_right_or_nan(name, mode):

@@ -173,6 +173,7 @@ def weighted(f, x):
     return g
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", CASES)
 def test_first_and_second_derivatives_agree_with_differences(name):
     f, x = CASES[name]

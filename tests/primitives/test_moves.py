@@ -161,6 +161,7 @@ def test_second_derivatives_of_a_square(name):
     np.testing.assert_allclose(product, expected, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("shape", [SHAPE, LONG], ids=["small", "long"])
 @pytest.mark.parametrize("name", MOVES)
 def test_compiled(name, shape):

@@ -78,6 +78,7 @@ ROUTES = {
 }
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("c", [1e-200, 1e-160, 1e160, 1e200])
 @pytest.mark.parametrize("mode", ["eagerly", "compiled"])
 @pytest.mark.parametrize("name, form", CASES)

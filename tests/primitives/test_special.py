@@ -179,12 +179,8 @@ def test_every_rule_has_a_case():
     assert all(f in DOMAINS or SPECIAL[f].function.nin == 1 for f in SPECIAL)
 
 
-def every_other(pairs, first):
-    """Every other pair; the others are run with --all."""
-    return [pair if k % 2 == first else pytest.param(*pair, marks=pytest.mark.sweep) for k, pair in enumerate(pairs)]
-
-
-@pytest.mark.parametrize("name, index", every_other(PAIRS, 0), ids=str)
+@pytest.mark.thinned(10)
+@pytest.mark.parametrize("name, index", PAIRS, ids=str)
 def test_first_and_second_order_in_every_mode(run, name, index):
     f, x = in_argument(name, index)
     direction = np.array([0.3, -1.0, 0.7]) * min(1.0, np.min(np.abs(x)))
@@ -209,6 +205,7 @@ def test_first_and_second_order_in_every_mode(run, name, index):
     np.testing.assert_allclose(run(jvp)(first, (x,), (direction,))[1], curved, rtol=1e-9, atol=1e-11 * scale)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name, index", PAIRS, ids=str)
 def test_a_staged_gradient_is_the_gradient(run, name, index):
     f, x = in_argument(name, index)
@@ -222,12 +219,14 @@ def test_a_staged_gradient_is_the_gradient(run, name, index):
 ENDING = [pair for pair in PAIRS if not pair[0].startswith(("pro_", "obl_"))]
 
 
-@pytest.mark.parametrize("name, index", every_other(ENDING, 1), ids=str)
+@pytest.mark.thinned(8)
+@pytest.mark.parametrize("name, index", ENDING, ids=str)
 def test_derivatives_keep_single_precision(run, name, index):
     f, x = in_argument(name, index, np.float32)
     assert run(grad)(f)(x).dtype == np.float32
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name, index", [(n, i) for n, i in PAIRS if len(CASES[n][1]) > 1 and n not in CALLS], ids=str)
 def test_arguments_broadcast(run, name, index):
     function, domains = CASES[name]
@@ -358,6 +357,7 @@ EXACT = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", EXACT)
 def test_all_digits_against_mpmath(run, name, order):

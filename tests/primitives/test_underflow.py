@@ -71,6 +71,7 @@ def truth(definition, x):
         return np.array([float((definition(m) - definition(points)) / step) for m in moved])
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200, 3e-320])
 @pytest.mark.parametrize("name", SIZES)
 def test_the_derivative_of_a_size_is_right_or_nan_at_every_scale(name, scale):
@@ -88,6 +89,7 @@ def test_the_derivative_of_a_size_is_right_or_nan_at_every_scale(name, scale):
     assert scale != 1.0 or np.all(np.isfinite(list(found.values())))
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_the_hessian_of_a_size_is_right_or_not_finite(name, scale):
@@ -115,6 +117,7 @@ def test_zeros_keep_their_convention():
     np.testing.assert_array_equal(grad(lambda x: np.sum(pdist(x)))(points), [[-1.0], [-1.0], [2.0]])
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "f", [np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt, np.arcsinh, np.arccosh, lambda y: y**0.3]
 )
@@ -176,6 +179,7 @@ def arguments(count):
             yield [np.float64(x) if place == traced else x for place, x in enumerate(numbers)]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", ROWS)
 def test_a_partial_of_pythons_numbers_raises_only_where_the_function_does(name):
     """Python's numbers raise ZeroDivisionError and OverflowError where NumPy has an infinity and a warning."""

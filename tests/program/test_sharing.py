@@ -95,6 +95,7 @@ def programs(f, way, make):
     return through_the_array, through_the_result
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_share_memory_as_numpys_do(name):
@@ -118,6 +119,7 @@ OF_SCIPY = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted({*FUNCTIONS, *OF_SCIPY} - {"ndarray.base"}))
 def test_results_share_memory_of_computed_arrays_as_numpys_do(name):

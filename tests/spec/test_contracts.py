@@ -90,6 +90,7 @@ def test_the_other_modes_and_nested_derivatives_keep_their_contracts():
         jacobian(lambda x: np.sin(x) * checkpoint(lambda: x**2))(POINT)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("mode", MODES)
 def test_programs_of_the_specification_keep_the_contracts(mode):
     with contracts():

@@ -128,6 +128,7 @@ def denotation(e):
     return e(FREE, X)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_derivative_of_a_program_denotes_the_derivative(mode, name):
@@ -137,6 +138,7 @@ def test_the_derivative_of_a_program_denotes_the_derivative(mode, name):
     assert max(one.error for one in evidence) < 2**-60
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("wall", [opaque, lambda e: e], ids=["opaque", "nested"])
 @pytest.mark.parametrize("inner", MODES)
 @pytest.mark.parametrize("outer", MODES)

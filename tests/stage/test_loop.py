@@ -138,6 +138,7 @@ def test_loops_are_pythons_loops(name, derivative):
     np.testing.assert_allclose(d(f)(X), d(expected)(X), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("derivative", DERIVATIVES)
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -229,6 +229,7 @@ def close(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_results_are_those_of_python(f):
     value, gradient = effgrad.compile(f), effgrad.compile(effgrad.grad(f))

@@ -125,6 +125,7 @@ def every_loop(monkeypatch):
     monkeypatch.setattr(frame_loops, "FEWEST_OF_WRITES", 0)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_complex_loops_are_captured(f, every_loop):
     gradient = effgrad.grad(f, argnums=(0, 1))
@@ -135,6 +136,7 @@ def test_complex_loops_are_captured(f, every_loop):
         close(effgrad.compile(gradient)(Z.copy(), A), wanted)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", [written, split_steps, chosen, exchanged, systems], ids=lambda f: f.__name__)
 def test_both_nestings_and_differences(f):
     g = lambda a: f(Z * (1 + 0.1j * a), a)  # noqa: E731

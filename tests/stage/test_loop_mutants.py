@@ -188,6 +188,7 @@ MUTANTS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_seen(name, monkeypatch):

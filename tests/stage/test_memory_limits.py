@@ -287,6 +287,7 @@ def test_loops_keep_at_most_8_megabytes_or_two_states_for_each_root_of_a_step(si
     assert sum(np.count_nonzero(stack != math.pi) * stack.itemsize for stack in back.stacks.values()) <= bound
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("plane", [1.0, 1.0 + 0.5j])
 @pytest.mark.parametrize("sides", [20, 130])
 def test_a_loop_that_calls_numpy_solves_its_systems_once_each_way(plane, sides, monkeypatch):

@@ -281,6 +281,7 @@ def test_memory_of_a_result_is_used_again_only_when_nobody_has_it():
     assert c(x)[0].__array_interface__["data"][0] == address
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("dtype", [float, np.float32])
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_agree_with_eager(seed, dtype):

@@ -57,6 +57,7 @@ def agrees(f, *args, others=()):
             assert np.result_type(value) == np.result_type(expected) and np.shape(value) == np.shape(expected)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("order", ["gradient", "hessian"])
 @pytest.mark.parametrize("name", OF_SQUARES)
 def test_array_functions(name, order):
@@ -102,6 +103,7 @@ BESIDE = {"M9", "M12", "M64", "M69"}
 ROWS = [row if row != "M63" else pytest.param(row, marks=pytest.mark.sweep) for row in MATRIX]  # it takes seconds
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("row", [row for row in ROWS if row != "Z4"])  # Python's floats refuse its division by 0
 def test_hard_cases(row):
     f, x, answer = MATRIX[row]
@@ -150,6 +152,7 @@ DERIVATIVES = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("mode", DERIVATIVES)
 @pytest.mark.parametrize("name", [n for n in SMOOTH_PROGRAMS if n != "constant"])
 def test_every_mode_leaves_its_program_in_the_graph(name, mode):

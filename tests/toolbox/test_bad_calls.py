@@ -203,6 +203,7 @@ def test_functions_that_return_no_numbers(name):
         check(name, f, X, refused=False)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_points_that_are_none(name):

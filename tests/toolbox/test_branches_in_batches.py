@@ -81,6 +81,7 @@ PROGRAMS = {
 ROUGH = ("minimize", "minimize_scalar", "brute")  # their values are, and not their derivatives
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_member_takes_its_own_branch(name):
     """The branch was an error of the batch, although the solver runs for one member after another."""

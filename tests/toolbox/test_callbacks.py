@@ -112,6 +112,7 @@ def test_a_compiled_gradient_is_staged_once(name, backend):
     assert "1 programs" in repr(compiled)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", QUICK_FIRST)
 def test_batches_and_their_derivatives(name):
     f, exact = PROGRAMS[name]
@@ -123,6 +124,7 @@ def test_batches_and_their_derivatives(name):
 ORDERS = ["brentq", "root", "minimize", "a branch on the unknown", "solve_ivp", "quad", "implicit.root"]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", ORDERS)
 def test_second_derivatives_in_every_nesting(name):
     f, exact = PROGRAMS[name]

@@ -201,6 +201,7 @@ def test_a_ball_bounces(choice):
         np.testing.assert_allclose(compile(grad(bounced))(p), grad(exact)(p), rtol=1e-12)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("times", [None, np.linspace(0.0, 3.0, 31)])
 def test_a_terminal_event_at_coarse_tolerances(method, times):

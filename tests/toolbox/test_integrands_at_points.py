@@ -25,6 +25,7 @@ SINGULAR = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", SINGULAR)
 def test_a_singular_end(name):
     f, closed, p = SINGULAR[name]

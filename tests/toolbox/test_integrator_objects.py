@@ -63,6 +63,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_integration_has_the_derivative_of_the_solution(name):
     f = PROGRAMS[name]

@@ -173,6 +173,7 @@ def difference(f, x, t, h=2e-3):
     return (16 * second - first) / 15
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
 @pytest.mark.parametrize("name", FORMS)
 def test_values_and_derivatives_in_every_mode(name):

@@ -67,6 +67,7 @@ OPERATIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", ["array", "matrix"])
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", OPERATIONS)

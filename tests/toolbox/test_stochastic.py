@@ -356,6 +356,7 @@ def estimates(name, estimator, count=300):
     return np.array([grad(estimated)(x) for _ in range(count)])
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("name", "estimator"), CASES)
 def test_estimator_is_unbiased(name, estimator):
     found = estimates(name, estimator)

@@ -46,6 +46,7 @@ SOLUTIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("name", SOLUTIONS)
 def test_solutions_of_equations_of_tables_have_derivatives(kind, name):

@@ -17,6 +17,7 @@ def check(found, expected, resolution):
     assert error < resolution * max(abs(expected), 0.1)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(("name", "place", "estimator"), DERIVATIVES)
 def test_estimator_is_unbiased(name, place, estimator):
     many = {"score": 40000, "path": 20000, "measure": 4000}[estimator]

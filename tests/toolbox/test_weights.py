@@ -63,6 +63,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_weight_has_the_derivatives_of_the_integral(name, run):
     f, exact = PROGRAMS[name]

@@ -63,7 +63,8 @@ def _query(
     x, bound, values = np.asarray(x), plain(distance_upper_bound), plain(tree.data)
     reals(f"{NAME}.query", x)
     if isinstance(plain(x), Tracer) or isinstance(values, Tracer) or isinstance(bound, Tracer):
-        require(bool(np.all(np.asarray(k) <= tree.n)) and eps == 0, f"{NAME}.query", "as many points as there are, and eps=0")
+        found = np.all(np.asarray(k) <= tree.n) and eps == 0
+        require(bool(found), f"{NAME}.query", "as many points as there are, and eps=0")
         numbers = _nearest(tree, plain(x), k, p, bound)
         return _distances(tree, x, numbers, p), numbers
     distances, numbers = _plain(tree).query(plain(x), k, eps, p, bound, workers)
