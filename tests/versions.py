@@ -41,7 +41,8 @@ LACKING = [
         r"-(ncfdtri?-[23]|powm1-1)\]": "gives fewer digits",
         r"\[make_interp_spline 4\b": "has splines of odd degree only",
         r"::test_form\[Procrustes of complex": "does not conjugate",
-        r"::test_functions_of_scipy_agree_or_have_no_counterpart\[(linalg|signal|stats)-strict\]": "lacks some of them",
+        r"::test_functions_of_scipy_agree_or_have_no_counterpart\[(interpolate|linalg|ndimage|signal|stats)-strict\]":
+            "lacks some of them",
         r"::test_every_rule_has_a_case": "lacks some of them",
         r"test_sparse_forms.py::test_values_and_derivatives_in_every_mode\[(row|column|row product|row of rows"
         r"|product with a row|rows added|sum of a row|ellipsis|iterated|norms)\]": "slices no sparse array to one axis",
