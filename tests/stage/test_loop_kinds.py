@@ -155,7 +155,7 @@ TRUTHS = [
     "(r and r2) + (r or r2)", "(not (p and q)) + (not (p or q))", "max(not p, not q) + min(not p, q)",
     "((not p) if q else (not q)) + (not p)", "isinstance(not p, bool) + isinstance(r, bool)",
     "np.logical_not(p) + np.logical_not(q)", "(not p) + np.logical_not(q)", "((not p) | (not q)) + (not r)",
-    "(not 0 < k < 3) + (not 1 < k)", "(p and x[i % 3] > 0) + (q or x[i % 3] > 0)",
+    "(not 0 < k < 3) + (not 1 < k)",
 ]  # fmt: skip
 
 

@@ -183,8 +183,7 @@ MUTANTS = {
         value, c.lazy(key))),
     "items of lists have no names": (code_around_is_wrong, lists, "value_has_name", lambda *_: False),
     "either of two arrays is a third": (
-        code_around_is_wrong, Branches, "one_of", lambda self, view, shared, weak, name: (
-            view if view.axes else self.number(view.element(()), weak))),
+        code_around_is_wrong, Branches, "one_of_arrays", lambda self, view, shared, name: view),
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from effgrad.stage.loop import masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.buffers import BOOL, index
 from effgrad.stage.loop.element import primitive_of
+from effgrad.stage.loop.number_classes import NumberClass
 from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Masked, Value, symbolic
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function
@@ -57,7 +58,8 @@ class Operators(Symbols):
         if ufunc is None:
             return self.matmul(a, b)
         of_bits = isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor) and (is_python_bool(a) or is_python_bool(b))
-        if is_python_integer(a) and is_python_integer(b) and not of_bits and not isinstance(op, ast.Div):
+        are_integers = may_be_python_integer(a) and may_be_python_integer(b) and not isinstance(op, ast.Div)
+        if are_integers and not of_bits and is_python_integer(a) and is_python_integer(b):
             return self.of_integers(op, self.as_integer(a), self.as_integer(b))
         return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
 
@@ -139,11 +141,22 @@ def _reads_low_bits(op: ast.operator, a: Affine, b: Affine) -> bool:
 
 def is_python_integer(value: Value) -> bool:
     """Whether a number is an integer of Python's, or a truth value, but not one of NumPy's."""
+    if isinstance(value, Lazy) and value.doubt:
+        return value.doubt.are_python_integers()
     return isinstance(value, Affine | int) or (isinstance(value, Lazy) and value.weak and value.dtype.kind in "bi")
 
 
+def may_be_python_integer(value: Value) -> bool:
+    """Whether a number may be an integer or a truth value of Python's."""
+    if isinstance(value, Lazy) and value.doubt:
+        return any(c.weak and c.dtype.kind in "bi" for c in value.doubt.classes)
+    return is_python_integer(value)
+
+
 def is_python_bool(value: Value) -> bool:
-    """Whether a number is a truth value of Python's, which is an integer in arithmetic; NumPy's is not."""
+    """Whether a number is, or may be, a truth value of Python's, which is an integer in arithmetic; NumPy's is not."""
+    if isinstance(value, Lazy) and value.doubt:
+        return NumberClass(BOOL, True) in value.doubt.classes
     return isinstance(value, bool) or (isinstance(value, Lazy) and value.weak and value.dtype == BOOL)
 
 

@@ -16,7 +16,19 @@ from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import FactFound, Facts, Frame, Returned
 from effgrad.stage.loop.ir import Block, Branch, Store
 from effgrad.stage.loop.names import bound
-from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, common_type, flat, like, views_in, whole_view
+from effgrad.stage.loop.number_classes import widest
+from effgrad.stage.loop.operands import (
+    SYMBOLIC,
+    Complex,
+    Lazy,
+    Value,
+    View,
+    classes_of,
+    flat,
+    like,
+    views_in,
+    whole_view,
+)
 
 
 class Branches(Evaluator):
@@ -124,10 +136,10 @@ class Branches(Evaluator):
                 raise FactFound(unknown.key, self.kind(other))
 
     def alike(self, a: Value, b: Value) -> tuple[Value, Value]:
-        """Return the two values, both as complex if either is complex."""
-        if not planes.is_complex(a) and not planes.is_complex(b):
-            return a, b
-        return planes.as_planes(self, a), planes.as_planes(self, b)
+        """Return the two values, both as planes if they are complex."""
+        if planes.is_complex(a) is not planes.is_complex(b):
+            raise NotCaptured("a number that is complex in one of two branches")
+        return (planes.as_planes(self, a), planes.as_planes(self, b)) if planes.is_complex(a) else (a, b)
 
     def note_either(self, view: View, name: str, *values: View) -> None:
         """Note which arrays' elements a view may hold; it must not be written to if they may have other names."""
@@ -142,25 +154,34 @@ class Branches(Evaluator):
         self.check_known(a, b)
         a, b = self.alike(a, b)
         if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
-            return like(a, (self.joined(x, y, blocks, name, names) for x, y in zip(a, b, strict=True)))
+            parts = [self.joined(x, y, blocks, name, names) for x, y in zip(a, b, strict=True)]
+            return like(a, map(self.certain, parts) if isinstance(a, Complex) else parts)
         if isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b:
             return a
         if any(not isinstance(x, (*SYMBOLIC, bool, int, float, np.generic)) for x in (a, b)):
             raise NotCaptured(f"{name!r} is something else in the two branches")
-        lazies = [self.lazy(x) for x in (a, b)]
-        if lazies[0].shape != lazies[1].shape:
-            raise NotCaptured(f"{name!r} has other shapes in the two branches")
+        view = self.filled_by_both(a, b, blocks, name)
+        self.note_either(view, name, *views_in([a, b]))
+        if not view.axes:
+            self.private.add(view.buffer)
+            return self.symbol(load(view.buffer, ()), classes_of(a) | classes_of(b))
+        shared = [x for x in (a, b) if isinstance(x, View) and self.is_shared(x, names[0], name, *names[1:])]
+        return self.one_of_arrays(view, shared, name)
+
+    def filled_by_both(self, a: Value, b: Value, blocks: list[Block], name: str) -> View:
+        """A cell that each side of a branch fills with its value of a name."""
+        lazies, classes = [self.lazy(x) for x in (a, b)], classes_of(a) | classes_of(b)
         shape = lazies[0].shape
-        view = whole_view(self.buffer(name.strip("$"), shape, common_type(lazies)), shape)
+        if shape != lazies[1].shape or shape and len(classes) > 1:
+            raise NotCaptured(f"{name!r} has other shapes or types in the two branches")
+        view = whole_view(self.buffer(name.strip("$"), shape, widest(classes)), shape)
         for lazy, block in zip(lazies, blocks, strict=True):
             outer, self.block = self.block, block
             self.assign(view, lazy)
             self.block = outer
-        self.note_either(view, name, *views_in([a, b]))
-        shared = [x for x in (a, b) if isinstance(x, View) and self.is_shared(x, names[0], name, *names[1:])]
-        return self.one_of(view, shared, lazies[0].weak and lazies[1].weak, name)
+        return view
 
-    def one_of(self, view: View, shared: Sequence[View], weak: bool, name: str) -> Value:
+    def one_of_arrays(self, view: View, shared: Sequence[View], name: str) -> View:
         """The value of a cell that a branch fills with one of two arrays.
 
         Neither the cell nor an array that has other names (`shared`) may be written any more, as the cell is a copy.
@@ -171,10 +192,7 @@ class Branches(Evaluator):
             self.unite(buffer, view.buffer)
         if arrays:
             self.frozen[view.buffer] = f"{name!r} is one of two arrays, and written to"
-        if view.axes:
-            return view
-        self.private.add(view.buffer)
-        return self.symbol(load(view.buffer, ()), weak)
+        return view
 
     def returned(self, test: Element, s: ast.If, rest: Sequence[ast.stmt], frame: Frame) -> Value:
         """The value of a function that returns on one side of a branch and goes on on the other."""

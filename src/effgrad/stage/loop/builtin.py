@@ -12,7 +12,7 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import BOOL, FLOAT, INT
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
-from effgrad.stage.loop.operands import Counted, Lazy, Value, View, symbolic, times
+from effgrad.stage.loop.operands import Counted, Lazy, Value, View, classes_of, symbolic, times
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Function, Option
@@ -96,12 +96,14 @@ def _print(c: Symbols, *args: Value, **kwargs: Option) -> Value:
     raise NotCaptured("a call of print")
 
 
-@rule(float, np.float64)
-def _float(c: Symbols, value: Value = 0.0) -> Value:
+def _float(f: Function, c: Symbols, value: Value = 0.0) -> Value:
     if not is_symbolic(value):
-        return float(value)
+        return f(value)
     lazy = c.operand_of(value)
     return c.number(cast(lazy.value, FLOAT), True) if not lazy.shape else c.number(lazy.element([0] * len(lazy.shape)))
+
+
+_FLOATS = [rule(f)(functools.partial(_float, f)) for f in (float, np.float64)]
 
 
 def _rounded(f: Function, ufunc: np.ufunc, c: Symbols, value: Value = 0) -> Value:
@@ -185,7 +187,8 @@ def _first_extreme(c: Symbols, a: Value, b: Value, plain: Value) -> Value:
         return c.affine_of(c.elementwise(WHERE, c.elementwise(primitive_of(ufunc), a, b), a, b))  # type: ignore[arg-type]
     if any(c.lazy(x).shape for x in (a, b)):
         raise NotCaptured(f"{plain.__name__} of arrays")
-    return c.elementwise(WHERE, c.elementwise(primitive_of(ufunc), b, a), b, a)  # type: ignore[arg-type]
+    chosen = c.elementwise(WHERE, c.elementwise(primitive_of(ufunc), b, a), b, a)  # type: ignore[arg-type]
+    return c.one_of(chosen.value, classes_of(a) | classes_of(b))
 
 
 @rule(max)

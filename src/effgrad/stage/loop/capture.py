@@ -35,6 +35,7 @@ from effgrad.stage.loop.frames import Facts, Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
 from effgrad.stage.loop.names import count_reads
+from effgrad.stage.loop.number_classes import refuse_class
 from effgrad.stage.loop.operands import (
     Complex,
     Growing,
@@ -44,6 +45,7 @@ from effgrad.stage.loop.operands import (
     Plane,
     Value,
     View,
+    classes_of,
     flat,
     is_pythons,
     read,
@@ -312,7 +314,9 @@ class Capture(Augmented):
         result = self.result(f, args, kwargs)
         if isinstance(result, Lazy) and not result.shape:
             weak = registry.gives_pythons(f, args)
-            result = result if weak in (None, result.weak) else self.number(result.value, bool(weak))
+            if weak is not None:
+                classes = frozenset(c._replace(weak=weak) for c in classes_of(result))
+                result = self.one_of(result.value, classes, result.doubt.refuse if result.doubt else refuse_class)
         return self.view_of(result, *args, getattr(f, "value", None)) if registry.may_view(f, args, kwargs) else result
 
     def result(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:

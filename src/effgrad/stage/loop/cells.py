@@ -1,7 +1,7 @@
 """The cells of a loop: memory for the names that it carries from step to step, written at the end of each step."""
 
 import ast
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import FactFound, Frame
 from effgrad.stage.loop.ir import Apply, Map, walk, writes_in, written
+from effgrad.stage.loop.number_classes import Classes, are_floats, widest
 from effgrad.stage.loop.operands import (
     SYMBOLIC,
     Complex,
@@ -19,7 +20,7 @@ from effgrad.stage.loop.operands import (
     Masked,
     Value,
     View,
-    common_type,
+    classes_of,
     flat,
     like,
     views_in,
@@ -27,11 +28,10 @@ from effgrad.stage.loop.operands import (
 )
 
 UNBOUND: Any = object()
-# The key in `facts` for a loop whose first step must be peeled, that is, captured before the loop. It is needed when
-# the first step writes to an array that a name has before the loop, and the name has other arrays in later steps.
-PEELED = "first step apart"
-# The fact about a carried name that begins as a number of Python's: a step binds it to one of NumPy's.
-STRONG = "is strong"
+# The key in `facts` for the number of first steps of a loop that must be peeled, that is, captured before the loop: the
+# first step writes to an array that a name has before the loop, and the name has other arrays in later steps, or a
+# number has another class before the loop than after each step. At most so many steps are peeled.
+PEELED, MOST_PEELED = "first steps apart", 2
 
 
 class Unknown:
@@ -54,8 +54,16 @@ class Cell:
     For an array that grows, `view` is the array at the start of a step, `grown` at its end, and `last` after the loop.
     """
 
-    def __init__(self, view: View, weak: bool, grown: View | None = None, last: View | None = None) -> None:
-        self.view, self.weak, self.grown, self.last = view, weak, grown, last
+    def __init__(self, view: View, first: Classes, later: Classes, grown: View | None = None,
+                 last: View | None = None) -> None:  # fmt: skip
+        self.view, self.grown, self.last = view, grown, last
+        # The classes that the value may have before the loop, and after a step.
+        self.first, self.later = first, later
+
+    @property
+    def classes(self) -> Classes:
+        """The classes that the value may have at the start of a step."""
+        return self.first | self.later
 
     def holds(self, value: Value) -> bool:
         """Whether a value is the current content of the cell, so that no copy is needed."""
@@ -80,7 +88,7 @@ class Cells:
         # A lower bound of the number of steps.
         self.least = least
         self.inner: dict[str, Value] = {}
-        self.initial = {name: self.first(name, capture.lift(frame.own[name])) for name in sorted(inner)}
+        self.initial = {name: self.first(capture.lift(frame.own[name])) for name in sorted(inner)}
         # The names of arrays that have another name too.
         self.shared = {
             name
@@ -89,35 +97,47 @@ class Cells:
         }
         for name, value in self.initial.items():
             self.inner[name] = self.cells(value, name)
-            frame.own[name] = self.symbols(self.inner[name])
+            frame.own[name] = self.symbols(self.inner[name], name)
         self.aliased = {v.buffer for name in self.shared for v in views_in(frame.own[name])} - capture.aliased
         capture.aliased |= self.aliased
         self.out: dict[str, Value] = {}
 
-    def first(self, name: str, value: Value) -> Value:
-        """The value of a name before the loop, made complex if the name becomes complex in the loop."""
-        again = self.capture.facts.get((origin(self.loop), name)) is complex
-        return planes.as_planes(self.capture, value) if again or planes.is_complex(value) else value
+    def first(self, value: Value) -> Value:
+        """The value of a name before the loop."""
+        return planes.as_planes(self.capture, value) if planes.is_complex(value) else value
 
-    def cells(self, value: Value, name: str) -> Value:
+    def cells(self, value: Value, name: str, is_plane: bool = False) -> Value:
         """Make the cell for a value, or cells for the items of a tuple or list; other values are returned unchanged."""
         capture = self.capture
         if isinstance(value, tuple | list):
-            return like(value, (self.cells(v, f"{name}_{k}") for k, v in enumerate(value)))
+            return like(value, (self.cells(v, f"{name}_{k}", planes.is_complex(value)) for k, v in enumerate(value)))
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
             return value
-        lazy = capture.lazy(value)
-        dtype = capture.facts.get((origin(self.loop), name), lazy.dtype)
+        lazy, first = capture.lazy(value), classes_of(value)
         growth = capture.facts.get((origin(self.loop), f"{name} grows"))
         if growth is not None:
-            return self.growing(lazy, dtype, name, growth)
-        view = whole_view(capture.buffer(name.strip("$"), lazy.shape, dtype), lazy.shape)
+            return self.growing(lazy, name, growth)
+        later = capture.facts.get(self.key_of_classes(name), first)
+        is_other = is_plane and first != later and (capture.has_single or not are_floats(first | later))
+        if widest(first | later) != widest(later) or is_other:
+            self.peel(name, "begins as a number of another class")
+        first = later if is_plane else first
+        view = whole_view(capture.buffer(name.strip("$"), lazy.shape, widest(later)), lazy.shape)
         capture.assign(view, lazy)
         if not view.axes:
             capture.private.add(view.buffer)
-        return Cell(view, lazy.weak and (origin(self.loop), f"{name} {STRONG}") not in capture.facts)
+        return Cell(view, first, later)
 
-    def growing(self, value: Lazy, dtype: Any, name: str, growth: Growth) -> Cell:
+    def key_of_classes(self, name: str) -> Any:
+        """The key in `facts` for the classes that a name has after a step."""
+        return origin(self.loop), f"{name} after {self.peeled}"
+
+    @property
+    def peeled(self) -> int:
+        """The number of steps that are peeled."""
+        return int(self.capture.facts.get((origin(self.loop), PEELED), 0))
+
+    def growing(self, value: Lazy, name: str, growth: Growth) -> Cell:
         """Make the cell of an array that grows: memory for its final size, of which each step uses a leading part."""
         assert self.progress is not None
         capture, (variable_name, steps) = self.capture, self.progress
@@ -127,19 +147,26 @@ class Cells:
             shape = list(value.shape)
             shape[growth.axis] = as_constant(count * growth.by + shape[growth.axis])
             shapes.append(shape)
-        buffer = capture.buffer(name.strip("$"), shapes[3], dtype)
+        buffer = capture.buffer(name.strip("$"), shapes[3], value.dtype)
         first, view, grown, last = (whole_view(buffer, shape) for shape in shapes)
         capture.assign(first, value)
         capture.growing[buffer] = view, grown
-        return Cell(view, False, grown, last)
+        return Cell(view, classes_of(value), classes_of(value), grown, last)
 
-    def symbols(self, cell: Value) -> Value:
+    def symbols(self, cell: Value, name: str) -> Value:
         """The symbolic value that a cell holds."""
         if isinstance(cell, tuple | list):
-            return like(cell, map(self.symbols, cell))
+            return like(cell, [self.symbols(c, name) for c in cell])
         if not isinstance(cell, Cell):
             return cell
-        return cell.view if cell.view.axes else self.capture.symbol(load(cell.view.buffer, ()), cell.weak)
+        helps = not cell.first <= cell.later
+
+        def refuse() -> NoReturn:
+            if helps:
+                self.peel(name, "has another class in the first step")
+            raise NotCaptured(f"{name!r} is a number whose class depends on values")
+
+        return cell.view if cell.view.axes else self.capture.symbol(load(cell.view.buffer, ()), cell.classes, refuse)
 
     def update(self, frame: Frame) -> None:
         """At the end of a step, write the values of the names into their cells."""
@@ -168,9 +195,9 @@ class Cells:
     def as_complex_as(self, cell: Value, value: Value, name: str) -> Value:
         """Return a value as planes if its cell is complex; capture again if the value is complex and the cell real."""
         if isinstance(cell, Cell) and planes.is_complex(value):
-            raise FactFound((origin(self.loop), name), complex)
-        if isinstance(cell, Complex) and isinstance(value, (*SYMBOLIC, int, float, complex, np.generic)):
-            return planes.as_planes(self.capture, value)
+            self.peel(name, "is a real number before the loop, and complex in it")
+        if isinstance(cell, Complex) and isinstance(value, (*SYMBOLIC, int, float, np.generic)):
+            self.peel(name, "is complex before the loop, and a real number in it")
         return value
 
     def pairs(self, cell: Value, value: Value, name: str) -> list[tuple[str, "Cell", Value]]:
@@ -181,6 +208,8 @@ class Cells:
             numbered = enumerate(zip(cell, value, strict=True))
             return [p for k, (c, v) in numbered for p in self.pairs(c, v, f"{name}_{k}")]
         if value is cell or (isinstance(cell, Cell) and cell.holds(value)):
+            if isinstance(cell, Cell) and not cell.view.axes:
+                self.check_classes(cell, value, name)
             return []
         if isinstance(cell, Unknown):
             raise FactFound(cell.key, self.capture.kind(value))
@@ -194,12 +223,18 @@ class Cells:
         capture, view = self.capture, cell.grown or cell.view
         if value.shape != view.shape:
             self.grow(cell, value, name)
-        common = common_type([Lazy((), (), load(Buffer("", (), view.dtype), ()), cell.weak), value])
-        if common != view.dtype:
-            raise FactFound((origin(self.loop), name), common)
-        if cell.weak and not value.weak:
-            raise FactFound((origin(self.loop), f"{name} {STRONG}"), True)
+        if view.axes and value.dtype != view.dtype:
+            self.peel(name, f"changes its type from {view.dtype} to {value.dtype}")
+        elif not view.axes:
+            self.check_classes(cell, value, name)
         capture.assign(view, value)
+
+    def check_classes(self, cell: "Cell", value: Value, name: str) -> None:
+        """Capture again if a step gives a number a class that its cell does not expect."""
+        if (found := classes_of(value)) <= cell.later:
+            return
+        key = self.key_of_classes(name)
+        raise FactFound(key, self.capture.facts.get(key, frozenset()) | found)
 
     def grow(self, cell: "Cell", value: Lazy, name: str) -> None:
         """Capture again, with memory for an array that each step makes longer."""
@@ -223,7 +258,7 @@ class Cells:
             return value
         lazy = self.capture.lazy(value)
         view = self.capture.store(lazy, name.strip("$"))
-        return view if view.axes else self.capture.symbol(load(view.buffer, ()), lazy.weak)
+        return view if view.axes else self.capture.symbol(load(view.buffer, ()), classes_of(value))
 
     def check_aliases(self, found: list[tuple[str, "Cell", Value, Value]]) -> None:
         """Raise if a name shares memory that is written: its cell is a copy, in which the write would not be seen."""
@@ -237,7 +272,7 @@ class Cells:
                 self.check_bound_to_itself(name, own in writes and value is cell.view)
                 continue
             if own in writes and name in self.shared:
-                self.peel(name)
+                self.peel(name, "is bound to a new array in each step, and written to before")
             if isinstance(value, View):
                 kept = {own} if value.buffer not in made else set()
                 if not writes.isdisjoint(kept | (capture.class_of(value.buffer) - made)):
@@ -251,11 +286,11 @@ class Cells:
         if is_written and name in self.shared:
             raise NotCaptured(f"{name!r} is bound to itself, an array that may have another name and is written to")
 
-    def peel(self, name: str) -> None:
-        """Capture again, with the first step peeled off before the loop."""
-        if self.least > 1 and (origin(self.loop), PEELED) not in self.capture.facts:
-            raise FactFound((origin(self.loop), PEELED), True)
-        raise NotCaptured(f"{name!r} is bound to a new array in each step, and written to before")
+    def peel(self, name: str, reason: str) -> NoReturn:
+        """Capture again, with one more step peeled off before the loop; raise if that cannot be done."""
+        if self.least > 1 and self.peeled < MOST_PEELED:
+            raise FactFound((origin(self.loop), PEELED), self.peeled + 1)
+        raise NotCaptured(f"{name!r} {reason}")
 
     def check_first(self, found: list[tuple[str, "Cell", Value, Value]], writes: set[Buffer]) -> None:
         """Raise if the loop writes, under another name, to the array that a name has before the loop."""
@@ -308,7 +343,9 @@ class Cells:
         for cell in flat(list(self.inner.values())):
             if isinstance(cell, Cell) and cell.last is not None:
                 cell.view = cell.last
-        frame.own.update({name: self.symbols(cell) for name, cell in self.inner.items()})
+            if isinstance(cell, Cell) and self.least:
+                cell.first = cell.later
+        frame.own.update({name: self.symbols(cell, name) for name, cell in self.inner.items()})
         self.capture.aliased -= self.aliased
         for name in (*self.inner, *self.out):
             for view in views_in(frame.own[name]):

@@ -10,7 +10,7 @@ import numpy as np
 
 from effgrad.stage.loop import builtin, concatenation, contractions, fancy, folds, library, masks, planes, small_systems
 from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
-from effgrad.stage.loop.arithmetic import Operators, is_python_bool
+from effgrad.stage.loop.arithmetic import Operators, is_python_bool, is_python_integer
 from effgrad.stage.loop.buffers import BOOL, Buffer, Element, constant, load
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function
@@ -29,13 +29,12 @@ from effgrad.stage.loop.operands import (
     Value,
     View,
     flat,
-    is_pythons,
     like,
     symbolic,
     views_in,
 )
 from effgrad.stage.loop.registry import rules_in
-from effgrad.stage.loop.symbols import MOST_UNROLLED
+from effgrad.stage.loop.symbols import MOST_UNROLLED, truth_classes
 from effgrad.vocabulary import DType, Params
 
 # The functions of Python and NumPy that capture handles by rules.
@@ -139,7 +138,7 @@ class Evaluator(Operators):
                 return not truth
             return self.number(element(primitive_of(np.logical_not), truth), True)  # type: ignore[arg-type]
         value = self.expression(e.operand, frame)
-        if isinstance(value, Lazy) and is_python_bool(value):
+        if isinstance(value, Lazy) and is_python_bool(value) and is_python_integer(value):
             value = self.as_integer(value)
         if isinstance(e.op, ast.UAdd):
             return value
@@ -220,9 +219,9 @@ class Evaluator(Operators):
         self.emit([], [Store(cell, (), self.tested(lambda: value))])
         self.block = outer
         self.block.append(Branch(load(so_far, ()), block, []) if every else Branch(load(so_far, ()), [], block))
-        weak = all(map(is_pythons, [*before, value]))
+        classes = truth_classes([*before, value])
         before.clear()
-        return self.number(load(cell, ()), weak)
+        return self.one_of(load(cell, ()), classes)
 
     def binding_operand(
         self, e: ast.expr, before: list[Value], every: bool, frame: Frame, evaluate: Callable[[ast.expr, Frame], Value],
@@ -230,11 +229,11 @@ class Evaluator(Operators):
     ) -> Value:  # fmt: skip
         """The value of one operand of `and` or `or` that binds names, if Python runs it; `before` is emptied."""
         so_far = self.tested(lambda: self.all_of(before, every))
-        kinds = list(map(is_pythons, before))
+        operands = list(before)
 
         def run() -> None:
             value = evaluate(e, frame)
-            kinds.append(is_pythons(value))
+            operands.append(value)
             if not isinstance(value, bool | View | Lazy):
                 raise NotCaptured("the value of `and` or `or` of numbers")
             frame.own["$operand"] = self.number(self.tested(lambda: value), True)
@@ -244,7 +243,7 @@ class Evaluator(Operators):
 
         self.merge(so_far, *((run, leave) if every else (leave, run)), ["$operand", *names], frame)
         before.clear()
-        return self.number(self.lazy(frame.own.pop("$operand")).value, all(kinds))
+        return self.one_of(self.lazy(frame.own.pop("$operand")).value, truth_classes(operands))
 
     def tested(self, test: Callable[[], Value]) -> Element:
         """The truth value of what `test` returns, as an expression."""

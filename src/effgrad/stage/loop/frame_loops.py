@@ -37,6 +37,7 @@ from effgrad.stage.loop.operands import (
     Plane,
     Value,
     View,
+    flat,
     is_pythons,
     views_in,
 )
@@ -195,7 +196,7 @@ def stored_number(capture: Capture, value: Lazy | Affine) -> Value:
     if isinstance(value, Affine) and not value.terms:
         return value.constant
     view = capture.store(value)
-    if is_pythons(value):
+    if is_pythons(capture.certain(value)):
         capture.pythons.add(view.buffer)
     return view
 
@@ -268,6 +269,7 @@ def captured_loop(
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
         capture.frames.append(frame)
         capture.named = set(map(id, (*names.values(), *outside.values())))
+        capture.has_single = has_single(function, names, outside)
         try:
             capture.loop(statement, frame)
         except FactFound as again:
@@ -281,6 +283,13 @@ def captured_loop(
             refused.line, refused.steps = capture.line, capture.length
             raise refused from error
         return capture, results_of(loop, names, capture, frame)
+
+
+def has_single(function: ast.FunctionDef, names: Mapping[str, Value], outside: Mapping[str, Value]) -> bool:
+    """Whether a function mentions values of single precision, to which `float` adapts and `np.float64` does not."""
+    mentioned = {x.id for x in ast.walk(function) if isinstance(x, ast.Name)}
+    values = flat([*names.values(), *[outside[n] for n in mentioned if n in outside]])
+    return any(getattr(v, "dtype", None) in (np.float32, np.complex64) for v in values)
 
 
 def check_statement(loop: Loop) -> None:

@@ -113,17 +113,15 @@ class Iteration(Branches):
                 self.bind(s.target, counted.item(i), frame)
                 self.body(without_jumps(s), frame)
             return
-        if steps is not None and (origin(s), PEELED) in self.facts:
-            self.first_step(s, counted.item(steps[0]), frame)
-            start, steps = start + step, steps[1:]
-        kept = self.kept_arrays(s, frame) if steps is not None and len(steps) > 3 else set()
-        if steps is not None and kept:
+        peeled, grown = self.first_steps(s, counted, frame)
+        start, steps = start + step * peeled, steps and steps[peeled:]
+        if steps is not None and not (grown and grown.grown) and (kept := self.kept_arrays(s, steps, frame)):
             self.exchanging(s, counted, steps, kept, frame)
             return
         name = fresh("i")
         low, high = span_of(start, stop, step, steps)
         span = self.ranges.lower(stop - start if step > 0 else start - stop) or 0
-        grown = Lists(self, s, frame, steps)
+        grown = grown or Lists(self, s, frame, steps)
         cells = self.carried(s, without_jumps(s), frame, bound([s.target]), least=-(-span // abs(step)),
                              progress=None if steps is None else (name, steps))  # fmt: skip
         before = self.twins.begin([*self.memory, *self.lazies])
@@ -140,19 +138,25 @@ class Iteration(Branches):
         cells.after(frame)
         grown.end()
 
-    def first_step(self, s: ast.For, item: Value, frame: Frame) -> None:
-        """Capture the first step of a loop, peeled off before it."""
-        self.bind(s.target, item, frame)
-        with frame.followed_by([*s.body, *frame.rest]):
-            self.body(without_jumps(s), frame)
+    def first_steps(self, s: ast.For, counted: Counted, frame: Frame) -> tuple[int, Lists | None]:
+        """Capture the steps of a loop that are peeled off before it. Return their number, and the loop's lists."""
+        steps, peeled = counted.steps, self.facts.get((origin(s), PEELED), 0)
+        if steps is None or not peeled:
+            return 0, None
+        grown = Lists(self, s, frame, steps)
+        for i in steps[:peeled]:
+            self.bind(s.target, counted.item(i), frame)
+            with frame.followed_by([*s.body, *frame.rest]):
+                self.body(without_jumps(s), frame)
+        return peeled, grown
 
-    def kept_arrays(self, s: ast.For, frame: Frame) -> set[str]:
+    def kept_arrays(self, s: ast.For, steps: range, frame: Frame) -> set[str]:
         """The names of arrays that a loop exchanges in each step and binds nowhere else.
 
         After two steps, or for n names after at most lcm(1, ..., n), each name is bound to its own array again. So no
         array needs to be copied.
         """
-        names = exchanged(s.body)
+        names = exchanged(s.body) if len(steps) > 3 else None
         if names is None or jumps(s.body, ast.Continue) or not frame.own.keys() >= set(names):
             return set()
         values = [self.lift(frame.own[n]) for n in names]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, known_range, variable
-from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, index, integer, load
+from effgrad.stage.loop.buffers import INT, Buffer, Element, buffers_in, index, integer, load
 from effgrad.stage.loop.element import MULTIPLY, element, narrowed
+from effgrad.stage.loop.number_classes import Classes, Doubt, NumberClass
 from effgrad.vocabulary import DType
 
 Extent = int | Affine
@@ -71,16 +72,24 @@ class View:
 class Lazy:
     """An array given as an expression of its indices, whose variables are `names`.
 
-    A `weak` number is a Python number: an array keeps its own type when combined with it.
+    A `weak` number is a Python number: an array keeps its own type when combined with it. A number may have a `doubt`,
+    if it has one of several classes; its value is then in the widest type.
     """
 
-    def __init__(self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False) -> None:
-        self.names, self.value, self.weak = tuple(names), value, weak
+    def __init__(
+        self, names: Sequence[str], shape: Sequence[Extent], value: Element, weak: bool = False,
+        doubt: Doubt | None = None,
+    ) -> None:  # fmt: skip
+        self.names, self.value, self.is_weak, self.doubt = tuple(names), value, weak, doubt
         self.shape: tuple[Extent, ...] = tuple([as_constant(n) for n in shape])
 
     @property
     def dtype(self) -> DType:
-        return self.value.dtype
+        return self.value.dtype if self.doubt is None else self.doubt.shared(lambda c: c.dtype)
+
+    @property
+    def weak(self) -> bool:
+        return self.is_weak if self.doubt is None else self.doubt.shared(lambda c: c.weak)
 
     def element(self, point: Sequence[Extent]) -> Element:
         return self.value.substitute(dict(zip(self.names, point, strict=True))) if self.names else self.value
@@ -221,6 +230,16 @@ def is_number(value: Value) -> bool:
     if isinstance(value, Lazy):
         return not value.shape
     return isinstance(value, Affine | bool | int | float | np.bool_ | np.integer | np.floating)
+
+
+def classes_of(value: Value) -> Classes:
+    """The classes that a number may have."""
+    if isinstance(value, Lazy) and value.doubt is not None:
+        return value.doubt.classes
+    if isinstance(value, Affine):
+        return frozenset([NumberClass(INT, True)])
+    dtype = value.dtype if isinstance(value, Lazy | View) else np.result_type(value)
+    return frozenset([NumberClass(dtype, is_pythons(value))])
 
 
 def is_pythons(value: Value) -> bool:

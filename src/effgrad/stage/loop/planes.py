@@ -69,7 +69,7 @@ def as_planes(c: Symbols, value: Value) -> Complex:
         return Complex(c.plane_table(value, False), c.plane_table(value, True))
     if isinstance(value, list | tuple):
         return joined(c, np.array, [value], {})
-    real = value if isinstance(value, View | Lazy) else c.operand_of(value)
+    real = c.certain(value) if isinstance(value, View | Lazy) else c.operand_of(value)
     weak = isinstance(real, Lazy) and real.weak
     zero = c.number(constant(0.0, real.dtype if real.dtype.kind == "f" else float), weak)
     return Complex(real, c.broadcast(zero, real.shape))
@@ -198,7 +198,7 @@ def _log(x: Real, y: Real) -> Planes:
 
 def _sqrt(x: Real, y: Real) -> Planes:
     large = np.sqrt((np.hypot(x, y) + np.abs(x)) / 2)
-    small = y / np.where(large > 0, 2 * large, 1.0)
+    small = y / np.where(large == 0, 1.0, 2 * large)
     return np.where(x >= 0, large, np.abs(small)), np.where(x >= 0, small, np.copysign(large, y))
 
 

@@ -1,7 +1,7 @@
 """Symbolic values where Python needs a truth value, an integer, or something to iterate over."""
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,8 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, NotCaptured, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
-from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, is_number, is_pythons, views_in
+from effgrad.stage.loop.number_classes import Classes, NumberClass, Refuse, refuse_class
+from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, classes_of, is_number, views_in
 from effgrad.stage.loop.reductions import Values
 from effgrad.vocabulary import Function, Params
 
@@ -68,13 +69,13 @@ class Symbols(Values):
 
     def column_of_leaves(self, items: list[Value]) -> Callable[[Any], Any] | None:
         """`column` for items that are no tuples or lists."""
-        if all(type(x) in (bool, int, float) for x in items):
+        if len({type(x) for x in items}) == 1 and type(items[0]) in (bool, int, float):
             view = self.table_view(np.array(items))
             return lambda i: self.python_number(self.weakened(self.index(view, i)))
         if len(items) <= MOST_STACKED and all(is_number(x) for x in items):
             numbers = self.stacked(items)
-            weak = all(map(is_pythons, items))
-            return lambda i: self.python_number(self.number(self.lazy(self.index(numbers, i)).value, weak))
+            classes = frozenset().union(*map(classes_of, items))
+            return lambda i: self.python_number(self.one_of(self.lazy(self.index(numbers, i)).value, classes))
         if all(isinstance(x, View | Lazy) for x in items) and len({(x.shape, x.dtype) for x in items}) == 1:
             if len(items) > MOST_STACKED:
                 return None
@@ -95,7 +96,7 @@ class Symbols(Values):
 
     def python_number(self, value: Lazy) -> Value:
         """Return a number; an integer of Python's as an `Affine`."""
-        return self.snapshot(value) if value.weak and value.dtype.kind == "i" else value
+        return self.snapshot(value) if not value.doubt and value.weak and value.dtype.kind == "i" else value
 
     def weakened(self, value: Value) -> Lazy:
         """Return a number as a weak one, like Python's numbers."""
@@ -137,7 +138,9 @@ class Symbols(Values):
                     return truth
                 continue
             result = truth if result is None else element(ufunc, result, truth)
-        return every if result is None else self.number(result, all(map(is_pythons, values)))
+        last = len(values) - 1
+        found = [v for k, v in enumerate(values) if k == last or not isinstance(self.truth(v), bool)]
+        return every if result is None else self.one_of(result, truth_classes(found))
 
     def unequal(self, value: Affine) -> Lazy | bool:
         """Whether an integer differs from zero: decided now if its bounds allow it, else a lazy truth value."""
@@ -146,10 +149,17 @@ class Symbols(Values):
             return not low == high == 0
         return self.elementwise(NOT_EQUAL, value, 0)
 
-    def symbol(self, e: Element, weak: bool) -> Lazy | Affine:
+    def symbol(self, e: Element, classes: Classes, refuse: Refuse = refuse_class) -> Lazy | Affine:
         """The number in a cell that nothing writes while the number is in use."""
-        return variable(e) if e.dtype == INT and weak else self.number(e, weak)
+        found = self.one_of(e, classes, refuse)
+        return variable(e) if e.dtype == INT and found.doubt is None and found.weak else found
 
     def affine_of(self, value: Lazy) -> Affine:
         """A Python integer that was computed from others, as an `Affine`."""
         return integer(cast(value.value, INT))
+
+
+def truth_classes(values: Iterable[Value]) -> Classes:
+    """The classes that a truth value may have which is one of several; of a number only the truth counts."""
+    found = [classes_of(v) for v in values if isinstance(v, bool | np.bool | View | Lazy)]
+    return frozenset([c for classes in found for c in classes if c.dtype == BOOL] or [NumberClass(BOOL, True)])

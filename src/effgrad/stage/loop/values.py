@@ -25,6 +25,7 @@ from effgrad.stage.loop.buffers import (
     loads,
     topological,
 )
+from effgrad.stage.loop.doubtful import Numbers
 from effgrad.stage.loop.element import TYPES, WHERE, cast, element, result_dtype
 from effgrad.stage.loop.frames import FactFound, Facts
 from effgrad.stage.loop.ir import Block, Dims, Map, Store
@@ -43,7 +44,7 @@ ALL_RECOMPUTED = None, "all recomputed"
 WRITTEN = "written"
 
 
-class Statements:
+class Statements(Numbers):
     """The statements captured so far, and the operations on symbolic values that add statements."""
 
     place: Callable[[], str]
@@ -190,7 +191,8 @@ class Statements:
 
     def assign(self, view: View, value: Value, adds: bool = False) -> None:
         """Write a value through a view."""
-        whole = self.broadcast(self.operand_of(value), view.shape)
+        operand = self.operand_of(value)
+        whole = self.broadcast(Lazy((), (), operand.value) if operand.doubt else operand, view.shape)
         self.write_at(view.shape, view, lambda point: point, whole.element, adds)
 
     def write_at(
@@ -244,9 +246,6 @@ class Statements:
                     self.unite(new.buffer, old.buffer)
                     new.own = False
         return value
-
-    def number(self, value: Element, weak: bool = False) -> Lazy:
-        return self.new_lazy((), (), value, weak)
 
     def in_memory_once(self, value: Value) -> Lazy:
         """Return an array whose elements are read several times: one that is an expression is computed and stored."""
@@ -346,6 +345,8 @@ class Statements:
         if primitive.code is None and primitive.native is None:
             self.called.setdefault(primitive, self.place())
         parts = [self.operand_of(a) for a in args]
+        if any(p.doubt for p in parts):
+            return self.elementwise_of_doubtful(primitive, parts)
         shape = self.broadcast_shape([p.shape for p in parts])
         whole, weak = [self.broadcast(p, shape) for p in parts], [p.weak for p in parts]
         return self.lazy_at(shape, lambda at: self.typed(primitive, [p.element(at) for p in whole], weak), all(weak))

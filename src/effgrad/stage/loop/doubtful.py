@@ -1,0 +1,56 @@
+"""Numbers that may have one of several classes, and elementwise operations on them."""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from effgrad.primitives.primitive import Primitive
+from effgrad.stage.loop.buffers import Element
+from effgrad.stage.loop.element import cast
+from effgrad.stage.loop.number_classes import (
+    Classes,
+    Doubt,
+    NumberClass,
+    Refuse,
+    are_alike,
+    are_floats,
+    refuse_class,
+)
+from effgrad.stage.loop.operands import Lazy, Value
+
+
+class Numbers:
+    """Symbolic numbers; `Statements` adds what computes them."""
+
+    new_lazy: Callable[..., Lazy]
+    elementwise: Callable[..., Lazy]
+    # Whether the program has values of single precision, for which `float` and `np.float64` differ.
+    has_single = False
+
+    def number(self, value: Element, weak: bool = False) -> Lazy:
+        return self.new_lazy((), (), value, weak)
+
+    def certain(self, value: Value) -> Value:
+        """Return a number; one that is a `float` or its subclass `np.float64` as the latter."""
+        if not isinstance(value, Lazy) or value.doubt is None:
+            return value
+        only = are_floats(value.doubt.classes) and not self.has_single
+        return self.number(value.value) if only else value.doubt.refuse()
+
+    def one_of(self, value: Element, classes: Classes, refuse: Refuse = refuse_class) -> Lazy:
+        """A number that has one of some classes."""
+        if len(classes) == 1:
+            return self.number(value, *[c.weak for c in classes])
+        found = self.number(value)
+        found.doubt = Doubt(classes, refuse)
+        return found
+
+    def elementwise_of_doubtful(self, primitive: Primitive, parts: Sequence[Lazy]) -> Lazy:
+        """Apply a primitive to numbers whose classes are not known, for each of these classes."""
+        choices = [[self.number(cast(p.value, c.dtype), c.weak) for c in p.doubt.ordered()] if p.doubt else [p]
+                   for p in parts]  # fmt: skip
+        results = [self.elementwise(primitive, *choice) for choice in itertools.product(*choices)]
+        refuse = next(p.doubt.refuse for p in parts if p.doubt)
+        classes = frozenset(NumberClass(r.dtype, r.weak) for r in results)
+        if not are_alike(classes) or len({r.dtype for r in results}) > 1 and results[0].shape:
+            refuse()
+        return results[-1] if results[0].shape else self.one_of(results[-1].value, classes, refuse)
