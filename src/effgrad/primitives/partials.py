@@ -37,6 +37,10 @@ class Factored:
     def __init__(self, partial: Function, pull: Function, push: Function) -> None:
         self.partial, self.pull, self.push = partial, pull, push
 
+    def apply(self, product: Function, v: Value, y: Value, *args: Value) -> Value:
+        """Return one of the products; where the result or `v` is a number of Python's, that with a number."""
+        return self.times(product, v, y, *args) if float in (type(v), type(y)) else product(v, y, *args)
+
     def times(self, product: Function, v: float, y: Value, *args: Value) -> Value:
         """Return one of the products with a number."""
         weight = self.partial(y, *args)
@@ -65,11 +69,10 @@ def weighing(index: int, partial: Partial | Factored) -> tuple[Rule, Rule]:
         factored = partial
 
         def push_factors(t: Tangent, y: Value, *args: Value) -> Tangent:
-            part = factored.times(factored.push, t, y, *args) if type(t) is float else factored.push(t, y, *args)
-            return broadcast_like(part, y)
+            return broadcast_like(factored.apply(factored.push, t, y, *args), y)
 
         def pull_factors(g: Cotangent, y: Value, *args: Value) -> Cotangent:
-            part = _mapped(g, lambda v: factored.pull(v, y, *args))
+            part = _mapped(g, lambda v: factored.apply(factored.pull, v, y, *args))
             return cotangents.unbroadcast(part, args[index])
 
         return push_factors, pull_factors
@@ -112,10 +115,10 @@ def array_pull(index: int, *partials: Partial | Factored) -> Rule:
     if partial is None:
         return None
     if isinstance(partial, Factored):
-        product = partial.pull
+        product, times = partial.pull, functools.partial(partial.times, partial.pull)
 
         def pull_factors(g: Cotangent, y: Value, *args: Value) -> Cotangent:
-            part, arg = product(g, y, *args), args[index]
+            part, arg = (times if type(y) is float else product)(g, y, *args), args[index]
             return part if type(arg) is np.ndarray and part.shape == arg.shape else cotangents.unbroadcast(part, arg)
 
         return pull_factors
