@@ -90,6 +90,7 @@ def test_an_exception_in_the_reverse_pass(mode):
     assert grad(lambda x: x * grad(lambda y: x + y, mode=mode)(1.0), mode=mode)(1.0) == 1
 
 
+@pytest.mark.thinned(7)
 @shows("X4", "KeyboardInterrupt in the middle of a long program", "the interrupt; the memory is released")
 @pytest.mark.parametrize("mode", REVERSE)
 def test_an_interrupt_releases_the_memory(mode):

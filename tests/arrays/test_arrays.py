@@ -188,6 +188,7 @@ def test_random_programs_give_what_they_give_over_numpy(name, seed):
 OF_NUMPY = {"signal.ss2tf", "signal.ss2zpk", "stats.mode"}
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", EACH_CASE)
 @pytest.mark.parametrize("namespace", sorted({case.partition(".")[0] for case in SCIPY}))
 def test_functions_of_scipy_agree_or_have_no_counterpart(name, namespace):

@@ -9,6 +9,7 @@ import pytest
 EAGER = ["forward", "reverse", "delta", "checkpoint"]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("chunk", range(5))
 def test_random_programs_with_views_and_writes(chunk):
     """`python -m benchmarks.fuzz_writes` runs more of them."""

@@ -185,6 +185,7 @@ def test_reverse_agrees_with_differences(run, f, mode):
         np.testing.assert_allclose(gradient[i], (f(X + step) - f(X - step)) / 2e-6, rtol=1e-7, atol=1e-7)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_forward_and_second_order_agree(run, f):
     direction = np.linspace(-1.0, 2.0, 6)
@@ -384,6 +385,7 @@ def parts_written_by_functions(x):
 PARTS = [parts_read_after_a_write, parts_assigned, parts_of_views, parts_written_by_functions]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("f", PARTS, ids=lambda f: f.__name__)
 def test_real_and_imaginary_parts_are_views_that_are_read_and_written_through(run, f):
     """Once an error: the parts of an array that is written to, and writes through them."""

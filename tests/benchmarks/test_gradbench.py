@@ -140,6 +140,7 @@ def test_searches_are_compiled_whole(modes):
     assert_agree(response["output"], 0.2071918746486116)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("modes", particle.MODES)
 def test_a_search_for_a_path_ends(modes):
     for w in (2.0, -10.0, 1e6):
@@ -220,6 +221,7 @@ RIGHT = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     ("module", "place"), [(m, place) for m, source in INPUTS.items() if m != "hello" for place in places(source)]
 )

@@ -64,6 +64,7 @@ def test_gradient_agrees_with_central_differences(name):
     np.testing.assert_allclose(gradient, differences, rtol=1e-5, atol=1e-10 * max(1.0, abs(f(x, data))))
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", STATED)
 def test_page_runs_and_its_fit_reaches_the_stated_objective(name):
     assert run_page(name)["result"].fun < STATED[name]

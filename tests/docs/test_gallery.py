@@ -87,6 +87,7 @@ def test_orbit():
     assert np.max(page["errors"]) < 2e-4
 
 
+@pytest.mark.sweep
 def test_kinetics():
     page = run_page("kinetics")
     assert np.all(np.abs(page["rates"] / np.exp(page["TRUTH"]) - 1) < [0.01, 0.01, 0.03])
@@ -136,6 +137,7 @@ def test_molecule():
     assert np.all(page["vibrations"][:6] < 1e-3) and page["vibrations"][6] > 1.0
 
 
+@pytest.mark.sweep
 def test_quantum_gate():
     page = run_page("quantum_gate")
     operator = page["evolve"](page["result"].x.reshape(-1, 4))[-1]
@@ -148,6 +150,7 @@ def test_airfoil():
     assert page["sensitivity"].shape == (40, 5)
 
 
+@pytest.mark.sweep
 def test_lens():
     page = run_page("lens")
     before, after = (np.sqrt(page["objective"](x, page["rays"])) / 100 for x in (page["start"](), page["result"].x))

@@ -67,6 +67,7 @@ def test_full_searches_under_a_handler(tmp_path):  # in a process of its own: a 
     assert run_apart(searches, tmp_path).split() == ["True", "True", "False", "True"]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("mode", ["reverse", "continuation", "taped", "delta"])
 def test_no_full_search_during_a_gradient(full, mode):
     def f(x):
@@ -78,6 +79,7 @@ def test_no_full_search_during_a_gradient(full, mode):
     assert not full
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("clause", [around, once])
 def test_no_full_search_while_clauses_wait(full, clause):
     class Waiting(Handler[Step]):

@@ -145,6 +145,7 @@ def alarm():
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("mutant", MUTANTS, indirect=True)
 def test_a_mutant_of_the_engine_is_caught(mutant, programs, alarm):
     for term, expected in programs:

@@ -74,6 +74,7 @@ PROGRAMS = [array_loop, scalar_loop, recursion, controlled, checkpointed, deep_c
 X = np.linspace(0.1, 0.9, 1000)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", PROGRAMS)
 @pytest.mark.parametrize("memory", [80_000, "2 MB", "1 GB"])
 def test_a_limit_changes_no_bit(f, memory):

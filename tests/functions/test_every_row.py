@@ -142,6 +142,7 @@ LEAVING_OUT = {
 }
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", LEAVING_OUT)
 def test_first_and_second_derivatives(name):
     f, x = LEAVING_OUT[name]

@@ -26,6 +26,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("column", COLUMNS, ids=["pandas", "xarray"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_column_is_a_constant_array(loss, column):

@@ -19,6 +19,7 @@ def agrees(f, x):
     np.testing.assert_allclose(jacobian(f, mode="forward")(x), columns(f, x), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", CASES)
 def test_all_columns_at_once_are_the_columns(name):
     agrees(CASES[name], X)

@@ -52,6 +52,7 @@ def test_second_order(run, name):
     np.testing.assert_allclose(second, U @ run(hessian)(f)(X) @ U, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_taylor_against_nested_forward_mode(run, name):
     f = PROGRAMS[name]

@@ -112,6 +112,7 @@ def peak_of(program):
         tracemalloc.stop()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("reverse", [READABLE, REVERSE], ids=["readable", "fast"])
 def test_checkpoints_of_nested_functions_save_memory(reverse):
     """80 functions, each of which calls the next, took three times the memory that they take without checkpoints."""

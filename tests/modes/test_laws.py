@@ -43,7 +43,7 @@ STEPS = {
 programs = st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5)
 numbers = st.integers(-8, 8).map(lambda i: i / 8 + 0.01)
 vectors = st.lists(numbers, min_size=N, max_size=N).map(np.array)
-drawn = settings(max_examples=examples(24), deadline=None)
+drawn = settings(max_examples=examples(18), deadline=None)
 
 
 def program(names, marked=False):

@@ -125,6 +125,7 @@ def test_every_mode_in_every_mode_in_every_mode(outer, middle):
         np.testing.assert_allclose(actual, exact(total), rtol=1e-7, err_msg=inner)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("outer", OPERATORS)
 @pytest.mark.parametrize("middle", OPERATORS)
 def test_inner_derivatives_close_over_the_values_of_outer_ones(run, outer, middle):

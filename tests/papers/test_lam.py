@@ -405,6 +405,7 @@ def test_a_folded_delta_term_means_what_figure_11_says(delta, factor, before):
     assert evaluate(encode_deltas(term), before, reals=int) == evaluate(term, before, reals=int) == expected
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("text", PROGRAMS)
 @pytest.mark.parametrize("wrapper", REVERSE, ids=lambda wrapper: wrapper.__name__)
 def test_a_derivative_as_a_source_program_is_the_same_function(wrapper, text):

@@ -27,6 +27,7 @@ def test_all_means_agree():
     assert min(report.compared.values()) > 60
 
 
+@pytest.mark.sweep
 def test_a_program_is_made_by_its_seed_in_any_process():
     assert verify(60, seed=3, jobs=2).compared == verify(60, seed=3).compared
     assert str(program("3/5", True)) == str(program("3/5", True)) != str(program("3/6", True))
@@ -96,6 +97,7 @@ def uses(case, name):
     return Op(name) in parts(case.program)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize(
     "change",
     [

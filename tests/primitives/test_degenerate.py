@@ -89,6 +89,7 @@ SINGULAR = {
 }
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", SINGULAR)
 def test_cubes_by_singular_vectors(name):

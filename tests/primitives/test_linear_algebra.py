@@ -173,7 +173,7 @@ def weighted(f, x):
     return g
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("name", CASES)
 def test_first_and_second_derivatives_agree_with_differences(name):
     f, x = CASES[name]
@@ -202,6 +202,7 @@ def test_an_argument_of_which_one_triangle_is_read_has_its_derivative_there():
         np.testing.assert_allclose(whole, (derivative + derivative.T) / 2, rtol=1e-12)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.filterwarnings("ignore:Diagonal number")
 @pytest.mark.parametrize("made", [lambda f: f, effgrad.compile])
 def test_rows_below_a_pivot_of_0_have_no_derivative(made):

@@ -220,6 +220,7 @@ def test_an_exponential_that_overflows():
     assert_near(grad(lambda x: np.log(1 + np.exp(x)))(1000.0), 1.0)
 
 
+@pytest.mark.sweep
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_third_derivatives_are_nan():
     third = jacobian(hessian(lambda x: norm(x[:2]) ** 2 + x[2] ** 3))(np.zeros(3))

@@ -372,6 +372,7 @@ def test_all_digits_against_mpmath(run, name, order):
 COMPLEX = [f for f in UFUNCS if getattr(sp, f.__name__, None) is f and any("D" in t.split("->")[0] for t in f.types)]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("function", COMPLEX, ids=lambda f: f.__name__)
 def test_a_function_of_complex_numbers_has_its_complex_derivative_or_refuses(run, function):
     """Functions scaled by exp(-abs(x)) are not holomorphic; far out, other formulas count than near the real axis."""

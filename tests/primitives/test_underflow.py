@@ -89,7 +89,7 @@ def test_the_derivative_of_a_size_is_right_or_nan_at_every_scale(name, scale):
     assert scale != 1.0 or np.all(np.isfinite(list(found.values())))
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_the_hessian_of_a_size_is_right_or_not_finite(name, scale):

@@ -127,6 +127,7 @@ def faults_of(job, step):
     assert grad(job)(0.7) == expected
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", JOBS)
 def test_an_exception_at_some_lines_leaves_nothing(name):
     run(JOBS[name])

@@ -74,6 +74,7 @@ def compiled(f, x):
 EAGER = {"grad": lambda f, x: value_and_grad(f)(x), "jvp": lambda f, x: jvp(f, (x,), (1.0,))}
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("chunk", range(3))
 def test_random_programs_do_what_python_does(chunk):

@@ -225,6 +225,7 @@ def peak(f, x):
     return size
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("compiled", [False, True])
 def test_memory_is_what_is_asked_for(compiled):
     def gradient(memory):

@@ -214,6 +214,7 @@ def differentiating(seed):
     return compiled(source.replace("def f(x, A, s):", "from effgrad import grad\ndef f(x, A, s):"), f"<inner {seed}>")
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", seeds(0, 14, 300))
 def test_random_programs_with_derivatives_in_loops(seed):
     f, source = differentiating(seed)

@@ -272,6 +272,7 @@ def argument():
     return np.random.default_rng(3).standard_normal((4, 6)) * 0.7
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_is_captured_and_right(f):
     """Eager modes run the loop itself."""

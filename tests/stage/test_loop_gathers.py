@@ -44,6 +44,7 @@ def gathering(seed):
     return compiled(source.replace("+ np.sum(v)", "+ np.sum(v) + np.sum(R * R)"), f"<gathers {seed}>")
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("seed", seeds(0, 4, 40))
 def test_gathers_and_scatters_in_every_nesting(seed):
     f, source = gathering(seed)

@@ -70,6 +70,7 @@ def close(found, wanted, tolerance=1e-9):
         assert np.max(np.abs(np.asarray(a) - b)) <= tolerance * (1 + np.max(np.abs(b)))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_lists_that_are_stacked_are_captured(f):
     gradient = effgrad.grad(f, argnums=(0, 1))

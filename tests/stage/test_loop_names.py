@@ -330,6 +330,7 @@ def several_at_once(v):
     return s + np.sum(a) + np.sum(first**2)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "f",
     [

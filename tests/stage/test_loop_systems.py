@@ -52,6 +52,7 @@ def test_systems_in_a_loop(f, n):
             assert np.allclose(found, wanted, rtol=1e-7, atol=1e-8 * np.max(np.abs(wanted)))
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("f", [solved, inverted], ids=lambda f: f.__name__)
 def test_both_nestings_of_second_order(f):
     A, b = matrix(3), np.linspace(0.5, 1.0, 3)

@@ -89,6 +89,7 @@ A = np.array([0.9, 0.8, 1.2, 0.3, 0.6])
 NESTED = [of_whiles, of_whiles_in_a_for, of_a_for_in_a_while]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", [counted, of_values, with_jumps, never_run, *NESTED])
 def test_stretches_are_right_to_the_bit(f):
     region = captured(f, A)
@@ -100,6 +101,7 @@ def test_stretches_are_right_to_the_bit(f):
         np.testing.assert_allclose(execute(back, [A, 1.0])[0], everything, rtol=1e-10)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", [counted, with_jumps, of_whiles])
 def test_stretches_in_programs_and_second_derivatives(f):
     direction = np.array([1.0, -2.0, 0.5, 0.3, 1.0])

@@ -82,6 +82,7 @@ def quiet(f, *args):
         return f(*args)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize(
     "f, x, memory",
     [

@@ -71,6 +71,7 @@ def has_rows(region):
     return any(b.name.startswith("rows_") for s in walk(found.block) for b in written(s))
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("n", [3, 4, 9, 11])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_blocks_are_the_steps(program, n, small):

@@ -52,6 +52,7 @@ def loop(f, *batches):
     return np.stack([f(*members) for members in zip(*batches, strict=True)])
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", sorted(CASES.keys() - CHOSEN_DIFFERENTLY))
 def test_every_function_of_a_batch_is_that_of_its_members(name):
     f = CASES[name]

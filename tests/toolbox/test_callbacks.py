@@ -102,6 +102,7 @@ if hasattr(si, "nsum"):  # from SciPy 1.15 on
 QUICK_FIRST = [name if name != "nquad" else pytest.param(name, marks=pytest.mark.sweep) for name in PROGRAMS]
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("backend", ["native", "numpy"])
 @pytest.mark.parametrize("name", QUICK_FIRST)
 def test_a_compiled_gradient_is_staged_once(name, backend):
@@ -315,6 +316,7 @@ def test_states_at_given_times_are_an_array():
         assert compiled(k) == pytest.approx(-0.25 * np.exp(-0.5 * k) - np.exp(-k), rel=1e-7)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("span, start", [((0, 1), [1]), ((0.0, 1.0), [1]), ((0, 1.0), np.array([1]))])
 def test_integers_as_times_and_states(span, start):
     """A compiled gradient took the program for another one where the derivative's own solution begins at 0 or 0.0."""
@@ -341,6 +343,7 @@ def test_a_nested_integral_is_compiled_to_the_second_order():
     assert compile(grad(grad(f)))(1.0) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.sweep
 def test_steep_integrands_do_not_jump():
     """A thin layer at a limit was taken for a jump where the integral further out reaches far."""
 

@@ -318,6 +318,7 @@ INDICATORS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", INDICATORS)
 def test_an_integrand_that_jumps_where_a_parameter_says_is_refused(name):
@@ -496,6 +497,7 @@ def test_a_jump_that_moves_is_refused(name):
             derivative(0.3)
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", KINKS)
 def test_a_kink_that_moves_has_a_first_derivative_alone(name):
     f, expected = KINKS[name]

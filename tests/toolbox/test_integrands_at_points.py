@@ -69,6 +69,7 @@ STAYING = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", STAYING)
 def test_a_jump_or_kink_that_stays_where_it_is(name):
     f, closed = STAYING[name]

@@ -193,6 +193,7 @@ def test_bdf_by_initial_values_parameters_and_times(name, p):
             np.testing.assert_allclose(found, expected, rtol=close, atol=close * np.max(np.abs(expected)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", NONLINEAR_FIRST)
 def test_bdf_at_times_that_are_asked_for_and_in_dense_output(name):
     f, options, close = CASES[name]
@@ -242,6 +243,7 @@ def test_bdf_at_events(name, terminal):
     np.testing.assert_allclose(found, expected, rtol=close, atol=close * np.max(np.abs(expected)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", CASES)
 def test_bdf_to_second_order(name):
     f, options, close = CASES[name]
@@ -265,6 +267,7 @@ def test_bdf_to_second_order(name):
         np.testing.assert_allclose(vmap(grad(last))(np.zeros(2)), first, rtol=close)
 
 
+@pytest.mark.sweep
 def test_bdf_of_stiff_problems_tends_to_the_solution():
     """Robertson's reaction."""
 

@@ -262,6 +262,7 @@ def test_every_mode(name, mode):
     np.testing.assert_allclose(grad(number_of(program), mode=mode)(V), grad(number_of(oracle))(V), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_compiled_and_batched(name):
     program, oracle = PROGRAMS[name]

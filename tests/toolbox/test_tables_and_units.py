@@ -102,6 +102,7 @@ WINDOWS = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("windows", WINDOWS)
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("options", [{}, {"sort": False}, {"dropna": False}, {"observed": True}])
