@@ -579,3 +579,31 @@ def test_a_rule_is_pulled_once_for_all_arguments(dtype):
         effgrad.compile(lambda m, x, c, g=g: effgrad.hvp(lambda y: g(m, y, c), x, x))(*args) for g in (f, plain)
     ]
     np.testing.assert_allclose(*second, rtol=10 * tolerance)
+
+
+def until_one_is_greater(d, y):
+    for q in range(6):
+        if d[q] > y:
+            return d[q] * 0.5
+        d[1] = d[1] * 0.9
+    return y * 0.3
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_loop_that_may_break_has_the_limit_at_ties():
+    """The second derivative of the largest of equal numbers was NaN after a loop with `break` or `return`."""
+
+    def f(v):
+        d, b, t = np.zeros(6), v * 1.0, 0.2
+        for i in range(7):
+            if v[0] > t:
+                d = b[[1, 0, 5, 4, 2, 1]]
+            b = b * (np.max(d) + 0.3)
+            t = until_one_is_greater(d, v[i % 6])
+        return np.sum(b * b) + t
+
+    v, direction = np.array([0.1, 0.5, 0.3, 0.3, -0.2, 0.4]), np.array([0.3, -0.2, 0.5, 0.1, 0.7, -0.4])
+    found = effgrad.compile(effgrad.grad(lambda x: effgrad.grad(f)(x) @ direction))(v)
+    step = 1e-6
+    expected = (effgrad.grad(f)(v + step * direction) - effgrad.grad(f)(v - step * direction)) / (2 * step)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-8)

@@ -225,7 +225,9 @@ class Iteration(Branches):
             self.bind(s.target, counted.item(at), frame)
             frame.own[number] = at + step
 
-        self.until(s, frame, bound([s.target]), frozenset((number,)), more, begin, least=1 if steps else 0)
+        extra, span = frozenset((number,)), self.ranges.upper(high - low)
+        most = None if span is None else max(span // abs(step) + 1, 0)
+        self.until(s, frame, bound([s.target]), extra, more, begin, 1 if steps else 0, most)
         frame.own.pop(number)
 
     def copied_bound(self, bound: Affine) -> Affine:
@@ -250,9 +252,9 @@ class Iteration(Branches):
 
     def until(
         self, s: ast.For | ast.While, frame: Frame, targets: set[str], extra: frozenset[str],
-        test: Callable[[], Value], begin: Callable[[], None], least: int = 0,
+        test: Callable[[], Value], begin: Callable[[], None], least: int = 0, most: int | None = None,
     ) -> None:  # fmt: skip
-        """Capture a loop that runs while a test holds, for at least `least` steps; `begin` begins each step."""
+        """Capture a loop that runs while a test holds, for `least` to `most` steps; `begin` begins each step."""
         stops = jumps(s.body, ast.Break)
         if stops:
             frame.own[stop(s)] = False
@@ -261,6 +263,7 @@ class Iteration(Branches):
         cells = self.carried(s, body, frame, targets, extra, least)
         before = self.twins.begin([*self.memory, *self.lazies])
         count = self.buffer("count", (), INT)
+        count.reach = None if most is None else (0, most)
         with self.new_block(repeated=True) as tested:
             flag = self.going(s, frame, test) if stops else self.flag(self.tested(test))
         with self.new_block(repeated=True) as block:

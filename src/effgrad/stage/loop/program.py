@@ -183,7 +183,9 @@ def _all_steps(block: Sequence[Statement], ranges: Ranges) -> float:
     """An upper bound of the number of steps of all loops of a block."""
 
     def own(s: Statement, inner: list[float]) -> float:
-        return math.inf if isinstance(s, While) else max(1.0, *inner) if isinstance(s, Repeat) else sum(inner)
+        if isinstance(s, While):  # one with a `break` may be a `for`, whose number of steps has a bound
+            return max(1.0, *inner) * (math.inf if s.count.reach is None else s.count.reach[1])
+        return max(1.0, *inner) if isinstance(s, Repeat) else sum(inner)
 
     return cost(block, ranges, own, math.inf)
 
