@@ -108,7 +108,7 @@ the chain rule says zero times infinity. There is one policy for every mode and 
    `abs(x) * abs(y)`.
 3. **A structural zero stays zero.** What `where`, indexing, `tril`, a masked or overwritten element leave out does not
    contribute, whatever stands there. Every other product of zero and infinity is NaN in the formula.
-4. **NaN gives way to the limit.** Where a derivative of a real program comes out NaN at a point, the program runs again
+4. **NaN gives way to the limit.** Where a derivative comes out NaN at a point, the program runs again
    a hair beside it: at `x + w t**2`, for an infinitesimal t, on four sides or more, with a series in t for every number
    (`effgrad.modes.nearby`). There nothing is singular, so the rules hold as they stand, in every mode. Where all sides
    agree, their value is the derivative: `norm(x)**2`, `cos(norm(x))` and `std(x)**2` have their second derivatives,
@@ -120,9 +120,12 @@ Equal eigenvalues and equal singular values are singular points too, and so are 
 `eigh`, `eig` and `svd` have series: a function written as `v * g(w) @ v.T`, `v * g(w) @ inv(v)` or `u * g(s) @ vt` has
 its first and second derivatives there, and what depends on the choice of vectors is NaN. Vectors that are used are
 never taken for 0, whatever their cotangents are; those that are not used, as the rest of `eigh(x)[1][:, -2:]`, are 0
-by construction. `scipy.linalg.schur` stays NaN. `eig` of a matrix without a basis of eigenvectors has no derivative,
-and this is not always seen: the vectors that LAPACK returns may differ by rounding, and then the derivative is a number
-without a right digit. Write `scipy.linalg.expm`, `sqrtm`, `logm`, `polar` or `funm`, which have rules of their own.
+by construction. Where values are nearly equal (1e-9 of the largest in a first derivative, 1e-5 in others), the
+quotients of the rules lose the digits of a smooth function, which come from the series, at the point itself. What is
+not smooth there keeps the quotients, and what is neither is NaN. `scipy.linalg.schur` stays NaN. `eig` of a matrix
+without a basis of eigenvectors has no derivative, and this is not always seen: the vectors that LAPACK returns may
+differ by rounding, and then the derivative is a number without a right digit. Write `scipy.linalg.expm`, `sqrtm`,
+`logm`, `polar` or `funm`, which have rules of their own.
 
 Complex eigenvectors of `eigh` and singular vectors have the phases that LAPACK chooses: the first element of each
 eigenvector is real (the last with `UPLO="U"`), and of each right singular vector, or of each left one of a wide matrix.
@@ -150,8 +153,8 @@ far from s as it is. A fit whose iteration has not converged has none, which is 
 An argument is a value: `f` gets an array of its own for each, which it may write to, and the caller's stay as they are.
 One array that is given twice, `grad(f)(a, a)`, is two arguments; a program in which they should be one array takes one.
 
-What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way; complex
-inputs; cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that
+What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way;
+cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that
 matters; and programs whose rule is not run by `effgrad`'s own functions (a handler entered by hand). The limit costs
 some hundred runs of the program, only where a NaN appears, and it runs `f` again: do not count calls in it. A branch
 of Python (`if x == 0:`, the built-in `max`) is taken as at the point itself, and is not seen: use `np.where`.

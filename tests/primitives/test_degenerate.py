@@ -260,6 +260,10 @@ POINTS = {
     "rank 1": np.outer([1.0, 2.0, 3.0], [1.0, -1.0, 2.0]),
     "rank 1, symmetric": np.diag([0.0, 0.0, 2.0]),
     "apart": np.diag([0.3, 1.0, 2.0]) + 0.1,
+    "a relative distance of 1e-12": TURN[:3, :3] @ np.diag([1.0, 1.0, 2.0]) @ TURN[:3, :3].T * (1 + 1e-12 * np.eye(3)),
+    "a distance of 1e-9": np.diag([1.0, 1.0 + 1e-9, 2.0]),
+    "a distance of 5e-6": np.diag([1.0, 1.0 + 5e-6, 2.0]),
+    "three of 1e-7": np.diag([1.0, 1.0 + 1e-7, 1.0 - 2e-7]),
 }
 
 
@@ -285,6 +289,7 @@ ROUTES = {
     ("name", "point", "routes"),
     [
         *[(name, "a multiple of 1", ["reverse", "forward"]) for name in ("eig", "eigh, inverse", "schur")],
+        *[(name, "a distance of 1e-9", ["reverse over reverse"]) for name in ("eig", "eigh", "svd", "schur")],
         ("svd, put together", "rank 1", ["reverse"]),
         *[pytest.param(name, point, ROUTES, marks=pytest.mark.sweep) for name in COMPOSITES for point in POINTS],
     ],
@@ -301,6 +306,75 @@ def test_a_program_in_which_the_choice_of_vectors_cancels_is_right_or_nan(name, 
         undefined = (name == "schur" and point != "apart") or order == 3 or (name == "svd, put together" and order == 2)
         if not (undefined and np.isnan(found)):
             np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10, err_msg=route)
+
+
+def symmetric_along(point, u):
+    """The function of t and a symmetric matrix along a line, for mpmath."""
+    return lambda t: mpmath.matrix(point.tolist()) + t * mpmath.matrix(u.tolist())
+
+
+BESIDE = {
+    "the least eigenvalue": (lambda a: np.linalg.eigh(a)[0][0], lambda w, v: w[0]),
+    "the square of a distance": (
+        lambda a: np.prod(np.diff(np.linalg.eigvalsh(a))[:1]) ** 2, lambda w, v: (w[0] - w[1]) ** 2,
+    ),
+    "an element of a vector": (lambda a: np.linalg.eigh(a)[1][0, 0] ** 2, lambda w, v: v[0, 0] ** 2),
+    "a sum of logarithms": (lambda a: np.sum(np.log(np.linalg.eigvalsh(a))), lambda w, v: sum(map(mpmath.log, w))),
+    "a logarithm": (
+        lambda a: (lambda w, v: np.sum(((v * np.log(w)) @ v.T) * SLOPES))(*np.linalg.eigh(a)),
+        lambda w, v: sum(mpmath.log(w[k]) * SLOPES[i, j] * v[i, k] * v[j, k] for i, j, k in np.ndindex(3, 3, 3)),
+    ),
+}  # fmt: skip
+SLOPES = np.array([[1.0, 0.5, -0.3], [0.5, 2.0, 0.7], [-0.3, 0.7, 3.0]])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("distance", [1e-8, 3e-6])
+@pytest.mark.parametrize("values", [(0.0, 1.0, 2e5), (1e5, 1e5 + 1, 2e5), (1.0, 2.0, 1e6)])
+@pytest.mark.parametrize("name", BESIDE)
+def test_functions_of_nearly_equal_eigenvalues(name, values, distance):
+    """The second derivative of an exponential was -61 for 13.7. What is not smooth keeps its large derivatives."""
+    f, exact = BESIDE[name]
+    turn = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0]
+    a = (turn * (np.array(values) * distance + (1.0 if "logarithm" in name and values[0] == 0 else 0.0))) @ turn.T
+    a, u = (a + a.T) / 2, np.random.default_rng(5).normal(size=(3, 3))
+    u = u + u.T
+    with mpmath.workdps(80):
+        h, line = mpmath.mpf(10) ** -25, symmetric_along(a, u)
+        before, here, after = [exact(*mpmath.eigsy(line(t))) for t in (-h, mpmath.mpf(0), h)]
+        first, second = float((after - before) / (2 * h)), float((after - 2 * here + before) / h**2)
+    symmetric = lambda a: f((a + a.T) / 2)  # noqa: E731
+    assert np.isclose(jvp(symmetric, (a,), (u,))[1], first, rtol=1e-6)
+    for found in (
+        jvp(lambda a: np.sum(grad(symmetric)(a) * u), (a,), (u,))[1],
+        np.sum(compile(grad(lambda a: np.sum(grad(symmetric)(a) * u)))(a) * u),
+    ):
+        assert np.isclose(found, second, rtol=1e-6)
+
+
+COMPLEX = {
+    "eigh": (lambda a: by(np.linalg.eigh, lambda w, v: (v * w**3) @ v.conj().T)((a + a.conj().T) / 2), True),
+    "eig": (by(np.linalg.eig, lambda w, v: (v * w**3) @ np.linalg.inv(v)), False),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("distance", [0.0, 1e-9])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_matrices_with_nearly_equal_eigenvalues(name, distance):
+    """They were NaN for equal eigenvalues."""
+    f, hermitian = COMPLEX[name]
+    rng = np.random.default_rng(2)
+    turn, u, weights = rng.normal(size=(3, 3, 3)) + 1j * rng.normal(size=(3, 3, 3))
+    turn = np.linalg.qr(turn)[0]
+    a = (turn * [1.0, 1.0 + distance, 2.0]) @ turn.conj().T
+    wanted = [np.real(np.sum(weights * d)) for d in cube(a, (u + u.conj().T) / 2 if hermitian else u)]
+
+    def along(a):
+        return np.real(np.sum(np.conj(grad(lambda a: np.real(np.sum(weights * f(a))))(a)) * u))
+
+    np.testing.assert_allclose(along(a), wanted[0], rtol=1e-7)
+    np.testing.assert_allclose(jvp(along, (a,), (u,))[1], wanted[1], rtol=1e-7)
 
 
 USED = {

@@ -5,6 +5,9 @@ program is smooth there all the same (`norm(x)**2` at 0), its derivative is the 
 `effgrad.modes.nearby` computes along paths from four sides or more. If all limits agree, they are the derivative. For a
 first derivative, opposite sides are averaged first: like the element of least norm elsewhere, a kink gets the mean. All
 other cases stay NaN. A side that leaves the domain of the program (`sqrt` of a negative number) is left out.
+
+A rule gives NaN too where a quotient has a denominator so small that it may lose its digits in a sum. If there is no
+limit, no such sum is taken, and the derivative is that of the formula, if a coarse value beside the point is near it.
 """
 
 import math
@@ -18,6 +21,7 @@ from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
 from effgrad.modes.nearby import Nearby, NearbyValue
 from effgrad.primitives.kinks import Kink
+from effgrad.primitives.quotients import Divide, Division
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Option, Tree, Value
 
@@ -27,6 +31,10 @@ AGREEMENT = 1e-8
 # Limits agree if they differ by less than this, relative to the size of the value over that of the point (to the power
 # of the order): they are then zero up to rounding.
 ROUNDING = 1e-13
+# A formula is trusted if it differs from a coarse value by less than this, relative to the largest number.
+COARSE = 0.1
+# The length of a direction near a singular point, relative to the size of the point.
+STEP = 1e-3
 # The largest number of directions tried, until the program is defined along two of them.
 DIRECTIONS = 8
 
@@ -50,33 +58,74 @@ def completed(
     if handled(Smooth):
         _note(inputs, max(orders))
         return derivative
-    if not any(map(undefined, leaves)) or not all(map(_is_real, inputs)):
+    if handled(Division) or not any(map(undefined, leaves)):
         return derivative
     values = flatten(value())[0]
     if any(map(undefined, values)):
         return derivative
-    # Inside `kinks` a side may be chosen; then opposite sides are not averaged, as for an order above 1.
-    sides, around, inside = [], int(handled(Kink)), 0
-    for direction in _directions(inputs):
-        for sign in (1.0, -1.0):
-            with Nearby() as nearby:
-                beside = [nearby.variable(x, sign * w) for x, w in zip(inputs, direction, strict=True)]
-                try:
-                    found = flatten(compute(*structure.unflatten(beside)))[0]
-                except Exception:  # the program fails there, so there is no limit and the derivative is unchanged
-                    return derivative
-                sides.append(None if nearby.outside else [nearby.standard(part) for part in found])
-                around = max(around, nearby.order - max(orders))
-        inside += sides[-2:] != [None, None]
-        if inside == 2:
-            break
-    if inside < 2:
+    with Divide():
+        formula = flatten(compute(*point))[0]
+    close = not any(map(undefined, formula))
+    try:
+        found = _limits(lambda x: flatten(compute(*structure.unflatten(x)))[0], inputs, max(orders), close)
+    except OverflowError:
+        return tree.unflatten(formula)
+    if found is None:
         return derivative
+    sides, coarse, around = found
     size, reach, each, limits = _size(values), _size(inputs), len(leaves) // len(orders), []
     for place, leaf in enumerate(leaves):
         order = orders[place // each] + around
-        limits.append(_replaced(leaf, _each(sides, place), order, _rounding(size, reach, order)))
+        limit = _replaced(leaf, _each(sides, place), order, _rounding(size, reach, order))
+        limits.append(_filled(limit, formula[place], _each(coarse, place)))
     return tree.unflatten(limits)
+
+
+def _limits(
+    compute: Callable[[list[Value]], list[Value]], inputs: list[Value], order: int, close: bool
+) -> tuple[list[Value], list[Value], int] | None:
+    """Return the limits and coarse values from each side, and how many derivatives there are around those of `order`.
+
+    They are None if the program fails beside the point, or does not have two sides. `close` says that the point is only
+    near a singular one, and then the distance from it counts relative to its size.
+    """
+    if not all(map(_is_inexact, inputs)):
+        return None
+    # Inside `kinks` a side may be chosen; then opposite sides are not averaged, as for an order above 1.
+    sides: list[Value] = []
+    coarse: list[Value] = []
+    around, inside = int(handled(Kink)), 0
+    for direction in _directions(inputs, close):
+        for sign in (1.0, -1.0):
+            with Nearby() as nearby:
+                try:
+                    found = compute([nearby.variable(x, sign * w) for x, w in zip(inputs, direction, strict=True)])
+                except OverflowError:  # too large for series
+                    raise
+                except Exception:  # the program fails there, so there is no limit
+                    return None
+                both = [nearby.limits(part) for part in found]
+                sides.append(None if nearby.outside else [limit for limit, _ in both])
+                coarse.append(None if nearby.outside else [value for _, value in both])
+                around = max(around, nearby.order - order)
+        inside += sides[-2:] != [None, None]
+        if inside == 2:
+            return sides, coarse, around
+    return None
+
+
+def _filled(limit: Value, formula: Value, coarse: list[Value]) -> Value:
+    """Return a limit with the value of the formula in place of each NaN, if it is near a coarse value from some side.
+
+    If it is not, it has lost its digits.
+    """
+    if not undefined(limit):
+        return limit
+    with np.errstate(invalid="ignore"):
+        size = COARSE * np.max(np.abs(formula), initial=0.0)
+        near = np.any([np.abs(side - formula) <= size for side in coarse if side is not None], axis=0)
+    filled = np.where(np.isnan(limit) & near, formula, limit)
+    return filled if type(limit) is np.ndarray else type(limit)(filled)
 
 
 def _rounding(size: float, reach: float, order: int) -> float:
@@ -127,25 +176,32 @@ def _note(inputs: list[Value], order: int) -> None:
 
 
 def undefined(leaf: Value) -> bool:
-    if type(leaf) is float or type(leaf) is np.float64:
+    if type(leaf) in (float, np.float64, complex, np.complex128):
         return bool(leaf != leaf)
-    if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
+    if type(leaf) is not np.ndarray or leaf.dtype.kind not in "fc":
         return False
     total = _sum(leaf, axis=None)
     return bool(total != total) and bool(_isnan(leaf).any())
 
 
-def _is_real(leaf: Value) -> bool:
-    kind = getattr(getattr(leaf, "dtype", None), "kind", None)
-    return not depends(leaf) and (isinstance(leaf, float) or isinstance(leaf, np.ndarray) and kind == "f")
+def _is_inexact(leaf: Value) -> bool:
+    plain_array = isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fc"
+    return not depends(leaf) and (plain_array or isinstance(leaf, float | complex))
 
 
-def _directions(inputs: list[Value]) -> Iterator[list[Value]]:
+def _directions(inputs: list[Value], relative: bool) -> Iterator[list[Value]]:
     """Iterate over directions in general position: alternately with positive elements and with either sign."""
     rng = np.random.default_rng(0)
+    scales = [STEP * (_size([leaf]) or 1.0) if relative else 1.0 for leaf in inputs]
     for turn in range(DIRECTIONS):
         signs = (-1.0, 1.0) if turn % 2 else (1.0,)
-        yield [(rng.uniform(0.5, 1.5, np.shape(leaf)) * rng.choice(signs, np.shape(leaf)))[()] for leaf in inputs]
+        yield [_direction(rng, leaf, signs) * scale for leaf, scale in zip(inputs, scales, strict=True)]
+
+
+def _direction(rng: np.random.Generator, leaf: Value, signs: tuple[float, ...]) -> Value:
+    shape = np.shape(leaf)
+    real = (rng.uniform(0.5, 1.5, shape) * rng.choice(signs, shape))[()]
+    return real * np.exp(2j * np.pi * rng.uniform(size=shape))[()] if np.iscomplexobj(leaf) else real
 
 
 def _replaced(leaf: Value, sides: list[Value], order: int, rounding: float) -> Value:

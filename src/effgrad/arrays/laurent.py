@@ -18,23 +18,32 @@ Array = np.ndarray
 _array, _zeros, _stack, _concatenate = np.array, np.zeros, np.stack, np.concatenate
 
 # The largest number of coefficients of a series. Second derivatives of a norm need eight; those of eigenvectors, where
-# all eigenvalues are equal, need thirteen.
-TERMS = 16
+# all eigenvalues are equal, need thirteen, and the value at THETA of a wide cluster two more.
+TERMS = 18
 # The order given to a number that overflows.
 OVERFLOW = -3
 # A coefficient of a negative order counts as a rounding error if it is smaller than the array's largest standard part
 # by this factor.
 ROUNDING = 1e-9
+# Numbers that are merged at t = 0, though they differ by a small d, differ by (d / THETA**2) t**2 in their series. Then
+# the series have their values at t = THETA.
+THETA = 1e-5
+# The value at THETA is unknown if the terms left out are estimated to be larger, relative to the largest known term.
+TRUNCATED = 1e-9
 # A sum counts as a rounding error if it is smaller than its terms by this factor.
 CANCELLED = 4 * float(np.finfo(float).eps)
 
 
 class Laurent:
-    """A series for each element of an array: `start` is the exponent of the first coefficients, along axis 0."""
+    """A series for each element of an array: `start` is the exponent of the first coefficients, along axis 0.
 
-    __slots__ = ("start", "coefficients")
+    `merged` says whether numbers that differ by a small amount count as equal at t = 0.
+    """
 
-    def __init__(self, start: int, coefficients: Array) -> None:
+    __slots__ = ("start", "coefficients", "merged")
+
+    def __init__(self, start: int, coefficients: Array, merged: bool = False) -> None:
+        self.merged = merged
         filled = coefficients.reshape(len(coefficients), -1).any(axis=1)
         first = int(filled.argmax()) if filled.any() else 0
         self.start, self.coefficients = start + first, coefficients[first : first + TERMS]
@@ -87,6 +96,30 @@ class Laurent:
             beyond = np.where(np.isfinite(leading), leading * np.inf, np.nan)
         return np.where(infinite, beyond, value)[()]
 
+    def limits(self, merged: bool) -> tuple[Value, Value]:
+        """The value that the series stands for, at THETA if numbers are merged, and the sum of its terms there or NaN."""
+        return (self.at_theta(), self.truncated()) if merged else (self.standard(), np.nan)
+
+    def at_theta(self) -> Value:
+        """The value at t = THETA, NaN if the series is not known far enough, and infinite where `standard` is."""
+        known = self.coefficients[max(-self.start, 0) :] if self.end > 2 else self.coefficients[:0]
+        exponents = np.arange(max(self.start, 0), self.end)[: len(known)].reshape(-1, *(1,) * (known.ndim - 1))
+        terms = known * THETA**exponents
+        sizes = np.abs(terms).max(axis=tuple(range(1, terms.ndim)), initial=0.0)
+        *before, last = sizes[sizes > 0] if sizes.any() else [0.0]
+        # The terms beyond are estimated by the two last ones, as in a geometric series.
+        beyond = last * min(last / before[-1], 1.0) if before else 0.0
+        if not (len(known) and beyond <= TRUNCATED * sizes.max()):
+            return np.full(self.coefficients.shape[1:], np.nan)[()]
+        return (self.standard() + terms[exponents.ravel() > 0].sum(axis=0))[()]
+
+    def truncated(self) -> Value:
+        """The sum of all known terms at t = THETA, which is no better than its last one; NaN if none has order 0."""
+        exponents = np.arange(self.start, self.end).reshape(-1, *(1,) * (self.coefficients.ndim - 1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = (self.coefficients * THETA**exponents).sum(axis=0)
+        return np.where(self.end > 0, total, np.nan)[()]
+
     def plain(self) -> Value:
         """The value at t = 0, infinite where the series is."""
         order = self.order() + self.start
@@ -127,7 +160,8 @@ def aligned(series: list[Laurent]) -> tuple[int, list[Array]]:
 def linear(function: Function, *series: Laurent) -> Laurent:
     """Apply a function that is jointly linear in all its arguments."""
     start, rows = aligned(list(series))
-    return Laurent(start, _stack([np.asarray(function(*row)) for row in zip(*rows, strict=True)]))
+    merged = any(s.merged for s in series)
+    return Laurent(start, _stack([np.asarray(function(*row)) for row in zip(*rows, strict=True)]), merged)
 
 
 def bilinear(function: Function, a: Laurent, b: Laurent) -> Laurent:

@@ -31,8 +31,9 @@ class Nearby(Handler[Smooth]):
     """A handler that evaluates at a point, and along the path as a Laurent series in t."""
 
     def enter(self) -> None:
-        # `outside` says whether the path has left the domain of an operation; `order` is that of the derivatives taken.
-        self.outside, self.order = False, 0
+        # `outside`: the path has left the domain of an operation; `order`: that of the derivatives taken;
+        # `merged`: nearly equal numbers are merged.
+        self.outside, self.order, self.merged = False, 0, False
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         primals = [self.primal(a) for a in args]
@@ -42,6 +43,7 @@ class Nearby(Handler[Smooth]):
             if np.size(result) > LARGEST:
                 raise OverflowError("an array is too large for series")
             found = _result(primitive, series, primals, params)
+            self.merged |= found.merged
             known = [result, *[s.coefficients for s in series if s]]
             overflow = np.isinf(result) & np.isinf(found.leading()) & (found.start + found.order() >= 0)
             if overflow.any() or np.isnan(found.leading()).any() and np.all([np.isfinite(v).all() for v in known]):
@@ -58,9 +60,9 @@ class Nearby(Handler[Smooth]):
         coefficients[0], coefficients[2] = primal, direction
         return NearbyValue(self, primal, Laurent(0, coefficients))
 
-    def standard(self, value: Value) -> Value:
-        """Return the limit of a value along the path; it is NaN where there is none."""
-        return value.shadow.standard() if type(value) is NearbyValue else plain(value)
+    def limits(self, value: Value) -> tuple[Value, Value]:
+        """Return the limit of a value along the path, NaN where there is none, and a coarse value, or NaN."""
+        return value.shadow.limits(self.merged) if type(value) is NearbyValue else (plain(value), plain(value))
 
 
 def _result(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:

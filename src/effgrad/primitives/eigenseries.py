@@ -5,6 +5,10 @@ matrix is Hermitian. Within one eigenspace, the rest of the series is divided by
 the eigenvectors at t > 0. By Rellich's theorem, a Hermitian matrix has series of both eigenvalues and eigenvectors, and
 so any matrix has series of singular values and vectors. Other matrices have no series if eigenvectors are missing at
 t = 0. Kato, Perturbation theory for linear operators (1995), section II.6.
+
+Eigenvalues that are nearly equal are merged too, because quotients by their difference cancel in a smooth function of
+the matrix, and leave no digits. The part that is taken from the matrix is given back with the factor (t / THETA)**2, so
+the series have their values at t = THETA.
 """
 
 from typing import Any
@@ -13,8 +17,10 @@ from effgrad.arrays import laurent
 from effgrad.arrays.laurent import Array, Laurent
 from effgrad.arrays.reach import np
 
-# Eigenvalues whose difference, relative to the largest, is smaller count as equal.
-EQUAL = 1e-10
+# Eigenvalues whose difference, relative to the largest, is smaller are merged.
+NEAR = 1e-5
+# If it is smaller, it counts as a rounding error.
+EQUAL = 1e-13
 # If the condition number of the eigenvectors is larger, the matrix counts as one without a basis of eigenvectors.
 DEFECTIVE = 1e7
 
@@ -30,9 +36,10 @@ def packed(a: Laurent, hermitian: bool = True, lower: bool = True) -> Laurent | 
     *batch, n, _ = c.shape[1:]
     parts = np.moveaxis(c.reshape(len(c), -1, n, n), 1, 0)
     found = [eigen(part, True, lower) if hermitian else normalized(part) for part in parts]
+    merged = any(_merges(np.linalg.eigvalsh(part[0]) if hermitian else np.linalg.eigvals(part[0])) for part in parts)
     known = min((len(v) for _, v in found), default=1)
     rows = [np.concatenate([w[:known, None], v[:known]], axis=1) for w, v in found]
-    return Laurent(0, np.stack(rows, axis=1).reshape(known, *batch, n + 1, n))
+    return Laurent(0, np.stack(rows, axis=1).reshape(known, *batch, n + 1, n), merged)
 
 
 def normalized(c: Array) -> tuple[Array, Array]:
@@ -62,29 +69,38 @@ def packed_svd(a: Laurent) -> Laurent | None:
         return None
     c = a.from_zero()
     *batch, m, n = c.shape[1:]
-    rows = []
+    rows, merged = [], False
     for part in np.moveaxis(c.reshape(len(c), -1, m, n), 1, 0):
         both = np.zeros((len(c), m + n, m + n), c.dtype)
         both[:, :m, m:], both[:, m:, :m] = part, np.conj(np.swapaxes(part, 1, 2))
         w, v = eigen(both)
+        merged |= _merges(np.linalg.eigvalsh(both[0]))
         last = np.arange(m + n - 1, m + n - 1 - min(m, n), -1)
         s, v = w[: len(v), last], v[:, :, last] * 2**0.5
         if not np.allclose(np.linalg.norm(v[0, :m], axis=0), 1.0, atol=1e-6):
             return None
         # Vectors that are determined up to a phase at t = 0 get the phase that NumPy's have there.
         phase = np.sum(np.conj(v[0, :m]) * np.linalg.svd(part[0], full_matrices=False)[0], axis=0)
-        v = v * np.where(np.abs(np.abs(phase) - 1) < 1e-6, phase, 1.0)
+        size = np.abs(phase)
+        v = v * np.where(np.abs(size - 1) < 1e-6, phase / np.where(size == 0, 1.0, size), 1.0)
         vt = np.conj(np.swapaxes(v[:, m:], 1, 2))
         rows.append(np.concatenate([v[:, :m].reshape(len(s), -1), s, vt.reshape(len(s), -1)], axis=1))
     known = min(map(len, rows), default=1)
     size = (m + n + 1) * min(m, n)
-    return Laurent(0, np.stack([row[:known] for row in rows], axis=1).reshape(known, *batch, size))
+    return Laurent(0, np.stack([row[:known] for row in rows], axis=1).reshape(known, *batch, size), merged)
 
 
-def eigen(c: Array, hermitian: bool = True, lower: bool = True) -> tuple[Array, Array]:
+def _merges(w: Array) -> bool:
+    """Return whether some of the eigenvalues differ, but so little that they are merged."""
+    gaps, size = np.abs(w[:, None] - w), np.abs(w).max(initial=0.0)
+    return bool(np.any((gaps > EQUAL * size) & (gaps <= NEAR * size)))
+
+
+def eigen(c: Array, hermitian: bool = True, lower: bool = True, near: float = 0.0) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors from coefficients of shape (terms, n, n); unknown vectors are NaN.
 
-    The eigenvectors of a general matrix are not normalized.
+    The eigenvectors of a general matrix are not normalized. Eigenvalues that differ by `near` are merged, and so are
+    those that differ by little relative to the largest.
     """
     terms, n, _ = c.shape
     if n == 1:
@@ -92,20 +108,31 @@ def eigen(c: Array, hermitian: bool = True, lower: bool = True) -> tuple[Array, 
     w, v = np.linalg.eigh(c[0], "L" if lower else "U") if hermitian else np.linalg.eig(c[0])
     if np.isrealobj(c) and not np.imag(w).any():  # NumPy 2.5 returns complex numbers for every general matrix
         w, v = np.real(w), np.real(v)
-    if not hermitian and not np.linalg.cond(v) < DEFECTIVE:
+    condition = 1.0 if hermitian else np.linalg.cond(v)
+    if not condition < DEFECTIVE:
         return w[None], v[None] * np.nan
-    near = EQUAL * np.abs(w).max(initial=0.0)
-    w = np.where(np.abs(w) <= near, 0.0, w)
-    groups = _groups(w, near)
+    near = max(near, NEAR * np.abs(w).max(initial=0.0))
+    rounding = near * EQUAL / NEAR * condition
+    w = _without_rounding(w, rounding)
+    groups, inverse = _groups(w, near), np.conj(v).T if hermitian else np.linalg.inv(v)
     if len(groups) > 1:
-        inverse = np.conj(v).T if hermitian else np.linalg.inv(v)
-        return _of_groups(np.matmul(np.matmul(inverse, c), v), w, v, groups, hermitian)
-    mean = np.full((1, n), w.mean())
+        return _of_groups(np.matmul(np.matmul(inverse, c), v), w, v, groups, hermitian, near)
+    mean = np.full((1, n), 0.0 if np.abs(w.mean()) <= rounding else w.mean())
+    if (w != mean).any() and len(c) > 2:
+        c = np.concatenate([c[:2], c[2:3] + np.matmul(v * (w - mean), inverse) / laurent.THETA**2, c[3:]])
     if not c[1:].any():  # up to the known order, the eigenvalues are equal all along the path
         vectors = np.concatenate([np.eye(n)[None], np.zeros((terms - 1, n, n))])
         return np.concatenate([mean, np.zeros((terms - 1, n))]), vectors if terms > 1 else vectors * np.nan
     rest, vectors = eigen(c[1:], hermitian)
     return np.concatenate([mean, rest])[: len(vectors)], vectors
+
+
+def _without_rounding(w: Array, rounding: float) -> Array:
+    """Return eigenvalues, equal where only rounding tells them apart, and 0 where it tells them from 0."""
+    w = np.where(np.abs(w) <= rounding, 0.0, w)
+    for group in _groups(w, rounding):
+        w[group] = w[group].mean()
+    return w
 
 
 def _groups(w: Array, near: float) -> list[Array]:
@@ -118,14 +145,16 @@ def _groups(w: Array, near: float) -> list[Array]:
     return groups
 
 
-def _of_groups(c: Array, w: Array, v: Array, groups: list[Array], hermitian: bool) -> tuple[Array, Array]:
+def _of_groups(
+    c: Array, w: Array, v: Array, groups: list[Array], hermitian: bool, near: float
+) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors of a series whose first coefficient is diagonal with the elements `w`.
 
     The groups of equal eigenvalues are separated, and then each group is solved by itself. The vectors are multiplied
     by `v`.
     """
     turn, blocks = _separated(c, w, groups, hermitian)
-    found = [eigen(blocks[:, group[:, None], group], hermitian) for group in groups]
+    found = [eigen(blocks[:, group[:, None], group], hermitian, near=near) for group in groups]
     known = min(len(vectors) for _, vectors in found)
     dtype = np.result_type(c, *[vectors for _, vectors in found])
     values, inner = np.zeros((known, len(w)), np.result_type(w, dtype)), np.zeros((known, *c.shape[1:]), dtype)

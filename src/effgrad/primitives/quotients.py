@@ -3,15 +3,43 @@
 from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import evaluated, plain
+from effgrad.arrays.value import evaluated, example, plain
+from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import FORMS, to_masked
+from effgrad.primitives.kinks import differentiated
 from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.vocabulary import Cotangent, Value
 
+# Eigenvalues that differ by less, relative to the largest, leave a quotient undefined, and one that is differentiated
+# again: if quotients cancel, as in a smooth function of the matrix, they lose 7 digits, or 11.
+CLOSE, CLOSE_AGAIN = 1e-9, 1e-5
+
+
+class Division(Effect):
+    """The effect of dividing by the difference of nearly equal eigenvalues."""
+
+    @operation
+    def is_done(self) -> Value:
+        """Return whether to divide, so that quotients are defined which may lose their digits in a sum."""
+
+
+class Divide(Handler[Division]):
+    """A handler in which all quotients by differences that are no rounding errors are defined."""
+
+    def is_done(self) -> Value:
+        return True
+
+
+def closeness(w: Value) -> float:
+    """Return the difference up to which eigenvalues are too close for a quotient, relative to the largest."""
+    if type(example(w)) is not np.ndarray or (handled(Division) and Division.is_done()):
+        return 0.0
+    return CLOSE_AGAIN if differentiated(w) else CLOSE
+
 
 def over_differences(product: Value, w: Value, asked: Value = True, beside: Value = None) -> Value:
-    """Return `product` over w_j - w_i, with NaN where these are equal up to rounding and one of their vectors is used.
+    """Return `product` over w_j - w_i, with NaN where these are nearly equal and one of their vectors is used.
 
     There the quotient is zero over zero, or depends on the vectors of the common eigenspace that LAPACK has chosen.
     Even a product of 0 is undefined, since near the point it may grow as fast as the difference.
@@ -20,7 +48,7 @@ def over_differences(product: Value, w: Value, asked: Value = True, beside: Valu
         asked: the mask of the cotangent of the vectors, as columns, that excludes structural zeros.
         beside: the quantity whose rounding errors `product` may contain; by default `product` itself.
     """
-    equal = evaluated(_equal, w)
+    equal = evaluated(_equal, w, closeness(w))
     inverse = inverse_if_apart(w[..., None, :] - w[..., :, None], equal)
     quotient = cleared(product, product if beside is None else beside) * inverse
     return undefined_where(quotient, evaluated(_undefined, equal, asked))
@@ -32,8 +60,10 @@ def nonzero_mask(g: Cotangent) -> Value:
 
 
 def _clear(x: laurent.Laurent, beside: laurent.Laurent) -> laurent.Laurent:
-    size = np.abs(beside.coefficients).max(initial=0.0)
-    return laurent.Laurent(x.start, np.where(np.abs(x.coefficients) > 1e-12 * size, x.coefficients, 0.0))
+    start, (ours, theirs) = laurent.aligned([x, beside])
+    # The rounding error of a coefficient is that of its own terms, which have no coefficients of higher order.
+    size = np.maximum.accumulate(np.abs(theirs).max(axis=tuple(range(1, theirs.ndim)), initial=0.0))
+    return laurent.Laurent(start, np.where(np.abs(ours) > 1e-12 * size.reshape(-1, *[1] * (ours.ndim - 1)), ours, 0.0))
 
 
 # `cleared` is its first argument. In a series it clears the coefficients that are rounding errors of the second
@@ -53,21 +83,24 @@ undefined_where: Primitive = elementwise(
 )  # fmt: skip
 
 
-def _equal(w: Value) -> Value:
+def _equal(w: Value, close: float) -> Value:
     if w.size == 0:
         return np.ones((*w.shape, w.shape[-1]), bool)
-    return np.abs(w[..., None, :] - w[..., :, None]) <= rounding_of(w)[..., None]
+    return np.abs(w[..., None, :] - w[..., :, None]) <= rounding_of(w, close)[..., None]
 
 
-def rounding_of(w: Value) -> Value:
-    """Return the error that LAPACK may leave in eigenvalues or singular values, which lie along the last axis."""
+def rounding_of(w: Value, close: float = 0.0) -> Value:
+    """Return the error that LAPACK may leave in eigenvalues or singular values, which lie along the last axis.
+
+    It is at least `close` relative to the largest.
+    """
     size = np.max(np.abs(w), axis=-1, keepdims=True, initial=0.0)
-    return 4 * w.shape[-1] * np.finfo(w.dtype).eps * size
+    return max(4 * w.shape[-1] * float(np.finfo(w.dtype).eps), close) * size
 
 
-def is_zero(s: Value) -> Value:
-    """Return whether singular values are zero up to rounding."""
-    return s <= rounding_of(s)
+def is_zero(s: Value, close: float) -> Value:
+    """Return whether singular values are zero, or too close to it for a quotient."""
+    return s <= rounding_of(s, close)
 
 
 def _undefined(equal: Value, asked: Value) -> Value:

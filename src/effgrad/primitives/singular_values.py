@@ -22,6 +22,7 @@ from effgrad.primitives.primitive import general
 from effgrad.primitives.product import mT
 from effgrad.primitives.quotients import (
     cleared,
+    closeness,
     diagonal,
     inverse_if_apart,
     is_zero,
@@ -66,7 +67,7 @@ def _over_values(outside: Value, s: Value, known: Value = True) -> Value:
 
     It is NaN for a singular value of 0, whose vectors are arbitrary.
     """
-    zero = evaluated(is_zero, s)[..., None, :]
+    zero = evaluated(is_zero, s, closeness(s))[..., None, :]
     quotient = cleared(outside, outside) * inverse_if_apart(s[..., None, :], zero)
     return undefined_where(quotient, evaluated(_undefined_columns, zero, known, outside))
 

@@ -16,7 +16,7 @@ from effgrad.functions.scipy.tables import over_batches, require
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import general
-from effgrad.primitives.quotients import rounding_of
+from effgrad.primitives.quotients import closeness, rounding_of
 from effgrad.vocabulary import Cotangent, Value
 
 
@@ -40,19 +40,19 @@ def _below(elements: Value, n: int) -> Value:
 
 
 def _solved(system: Value, right: Value, t: Value) -> Value:
-    """The solution of the system; it is NaN where eigenvalues are equal, because LAPACK chooses the vectors there."""
+    """The solution of the system; it is NaN where eigenvalues are nearly equal: LAPACK may choose the vectors there."""
     if shape_of(t)[-1] < 2:
         return right
-    singular = evaluated(_has_equal, t)
+    singular = evaluated(_has_equal, t, closeness(t))
     # The primitive has no Laurent series, so the limit of the derivative at such a point is not known either.
     solved = np.linalg.solve(np.where(singular, np.eye(shape_of(right)[0]), system), right)
     return solved * np.where(singular, np.nan, 1.0)
 
 
-def _has_equal(t: Value) -> Value:
-    """Whether two eigenvalues of a triangular matrix differ by no more than the rounding of its elements."""
+def _has_equal(t: Value, close: float) -> Value:
+    """Whether two eigenvalues of a triangular matrix differ by no more than the rounding of its elements or `close`."""
     w = np.diagonal(t)
-    return np.any(np.abs(w[:, None] - w) + np.diag(np.full(len(w), np.inf)) <= rounding_of(np.ravel(t)))
+    return np.any(np.abs(w[:, None] - w) + np.diag(np.full(len(w), np.inf)) <= rounding_of(np.ravel(t), close))
 
 
 def _jvp(change: Any, y: Value, a: Value, output: str) -> Value:
