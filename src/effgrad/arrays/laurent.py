@@ -97,7 +97,7 @@ class Laurent:
         return np.where(infinite, beyond, value)[()]
 
     def limits(self, merged: bool) -> tuple[Value, Value]:
-        """The value that the series stands for, at THETA if numbers are merged, and the sum of its terms there or NaN."""
+        """The value that the series stands for, at THETA if it is merged, and the sum of its terms there, or NaN."""
         return (self.at_theta(), self.truncated()) if merged else (self.standard(), np.nan)
 
     def at_theta(self) -> Value:
