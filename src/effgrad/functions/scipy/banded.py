@@ -5,7 +5,7 @@ import scipy.linalg
 
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.value import evaluated, plain
-from effgrad.functions.scipy.tables import over_batches, reals
+from effgrad.functions.scipy.tables import over_batches
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import Primitive, general
@@ -57,7 +57,7 @@ banded: Primitive = general(
 
 def _solve_banded(l_and_u: Value, ab: object, b: Value) -> Value:
     low, up = (int(width) for width in l_and_u)
-    return banded(ab, b, low=low, up=up)
+    return over_batches(lambda ab, b: banded(ab, b, low=low, up=up), 2, -1)(ab, b)
 
 
 def _whole_band(ab: object, lower: bool) -> Value:
@@ -89,14 +89,16 @@ def _cholesky_banded(ab: object, lower: bool = False) -> Value:
     return _band(factor, width, 0, ab) if lower else _band(adjoint(factor), 0, width, ab)
 
 
-def _cho_solve_banded(cb_and_lower: Value, b: Value) -> Value:
-    cb, lower = cb_and_lower
-    reals("linalg.cho_solve_banded", cb)
+def _solved_by_band(cb: Value, lower: Value, b: Value) -> Value:
     width = shape_of(cb)[0] - 1
     low, up = (width, 0) if lower else (0, width)
-    other = _transposed_band(cb, low, up)
+    other = conj(_transposed_band(cb, low, up))
     first, second = (cb, other) if lower else (other, cb)
     return banded(second, banded(first, b, low=width, up=0), low=0, up=width)
+
+
+def _cho_solve_banded(cb_and_lower: Value, b: Value) -> Value:
+    return over_batches(_solved_by_band, 2, 0, -1)(*cb_and_lower, b)
 
 
 def _eigvals_banded(a_band: object, lower: bool = False) -> Value:

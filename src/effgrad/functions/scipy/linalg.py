@@ -49,10 +49,13 @@ def _cho_factor(a: Value, lower: bool = False) -> Value:
     return factor + triangle(a, not lower, unit=True) if KEEPS_OTHER_TRIANGLE else factor, lower
 
 
-def _cho_solve(c_and_lower: Value, b: Value) -> Value:
-    c, lower = c_and_lower
+def _solved_by_cholesky(c: Value, lower: Value, b: Value) -> Value:
     half = triangular(c if lower else conj(c), b, lower=bool(lower), trans=0 if lower else 1, unit=False)
     return triangular(conj(c) if lower else c, half, lower=bool(lower), trans=1 if lower else 0, unit=False)
+
+
+def _cho_solve(c_and_lower: Value, b: Value) -> Value:
+    return over_batches(_solved_by_cholesky, 2, 0, -1)(*c_and_lower, b)
 
 
 def _symmetric(a: Value, lower: bool) -> Value:
@@ -165,8 +168,7 @@ def _order(pivots: Value) -> Value:
     return order
 
 
-def _lu_solve(lu_and_piv: Value, b: Value, trans: int = 0) -> Value:
-    packed, pivots = lu_and_piv
+def _solved_by_lu(packed: Value, pivots: Value, b: Value, trans: int) -> Value:
     order = evaluated(_order, pivots)
     if trans == 2:
         packed = conj(packed)
@@ -175,6 +177,10 @@ def _lu_solve(lu_and_piv: Value, b: Value, trans: int = 0) -> Value:
         return triangular(packed, half, lower=True, trans=1, unit=True)[evaluated(np.argsort, order)]
     half = triangular(packed, b[order], lower=True, trans=0, unit=True)
     return triangular(packed, half, lower=False, trans=0, unit=False)
+
+
+def _lu_solve(lu_and_piv: Value, b: Value, trans: int = 0) -> Value:
+    return over_batches(_solved_by_lu, 2, 1, -1)(*lu_and_piv, b, trans)
 
 
 # Equations of Lyapunov and Riccati.
@@ -279,6 +285,8 @@ def _order_of_columns(a: Value) -> Value:
 
 
 def _qr(a: Value, mode: str = "full", pivoting: bool = False) -> Value:
+    if pivoting and ndim_of(a) > 2:
+        return over_batches(_qr, 2)(a, mode, pivoting)
     order = evaluated(_order_of_columns, a) if pivoting else None
     a = a if order is None else a[..., order]
     m, n = shape_of(a)[-2:]
@@ -356,11 +364,12 @@ def _procrustes(A: Value, B: Value) -> Value:
 
 RULES: list[Reached] = rules_of(scipy.linalg, {
     **matrix_functions.RULES, **schur.RULES, **banded.RULES, **special_matrices.RULES,
-    "cholesky": _cholesky, "cho_factor": _cho_factor, "cho_solve": _cho_solve, "solve": _solve, "inv": _inv,
-    "det": _det, "solve_triangular": _solve_triangular, "lu": over_batches(_lu, 2),
+    "cholesky": _cholesky, "cho_factor": over_batches(_cho_factor, 2), "cho_solve": _cho_solve,
+    "solve": _solve, "inv": _inv, "det": _det, "solve_triangular": _solve_triangular, "lu": over_batches(_lu, 2),
     "lu_factor": over_batches(_lu_factor, 2), "lu_solve": _lu_solve,
     "solve_continuous_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q),
-    "solve_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q), "solve_discrete_lyapunov": _discrete_lyapunov,
+    "solve_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q), 
+    "solve_discrete_lyapunov": over_batches(_discrete_lyapunov, 2, 2),
     "eigh": _eigh,
     "eigvalsh": lambda a, b=None, *, lower=True, subset_by_index=None: _eigh(
         a, b, lower=lower, eigvals_only=True, subset_by_index=subset_by_index),

@@ -53,14 +53,14 @@ def _toeplitz_of(c_or_cr: object) -> Value:
 
 def _block_diag(*arrays: Value) -> Value:
     blocks = [np.atleast_2d(a) for a in arrays]
-    widths = [shape_of(b)[1] for b in blocks]
+    widths, batch = [shape_of(b)[-1] for b in blocks], np.broadcast_shapes(*(shape_of(b)[:-2] for b in blocks))
     rows, before = [], 0
     for block, width in zip(blocks, widths, strict=True):
-        height = shape_of(block)[0]
-        sides = np.zeros((height, before)), np.zeros((height, sum(widths) - before - width))
-        rows.append(np.concatenate([sides[0], block, sides[1]], axis=1))
+        height = shape_of(block)[-2]
+        sides = [np.zeros((*batch, height, size)) for size in (before, sum(widths) - before - width)]
+        rows.append(np.concatenate([sides[0], np.broadcast_to(block, (*batch, height, width)), sides[1]], axis=-1))
         before += width
-    return np.concatenate(rows, axis=0)
+    return np.concatenate(rows, axis=-2)
 
 
 RULES = {
