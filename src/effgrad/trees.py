@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from effgrad.arrays.value import Tracer
 from effgrad.errors import NotDifferentiable
 from effgrad.vocabulary import Object, Tree
 
@@ -37,11 +38,9 @@ class Structure:
 
     def __init__(self, tree: Tree) -> None:
         self.leaves: list[Object] = []
-        # One common leaf, or a tuple of them (as the arguments of a function often are), is flattened without optree.
-        kind = type(tree)
-        self.flat: Any = tuple if kind is tuple and PLAIN.issuperset(map(type, tree)) else kind in PLAIN and _only
+        self.flat = _is_flat(tree)
         if self.flat:
-            self.leaves += tree if kind is tuple else (tree,)
+            self.leaves += tree if self.flat is tuple else (tree,)
             return
         leaves, self.spec = optree.tree_flatten(tree)
         self.parts = [self._part(leaf, alone=tree is leaf) for leaf in leaves]
@@ -85,6 +84,8 @@ class Structure:
 
     def flatten_up_to(self, tree: Tree) -> list[Object]:
         """Return the leaves of a tree of this structure; raise `NotDifferentiable` if its structure differs."""
+        if self.flat and _is_flat(tree) is self.flat and (self.flat is _only or len(tree) == len(self.leaves)):
+            return [tree] if self.flat is _only else list(tree)
         given, spec = optree.tree_flatten(tree)
         if spec != self.spec:
             raise NotDifferentiable(f"a pytree has the structure {_shown(spec)}; it should be {_shown(self.spec)}")
@@ -105,6 +106,16 @@ class Structure:
         raise NotDifferentiable(
             f"a pytree of the right structure has a {type(given).__name__} in the place of a {type(kept).__name__}"
         )
+
+
+def _is_flat(tree: Tree) -> Any:
+    """Return how a tree is made of its leaves if it is one common leaf, or a tuple of these as arguments are."""
+    kind = type(tree)
+    return tuple if kind is tuple and all(map(_is_common, map(type, tree))) else _is_common(kind) and _only
+
+
+def _is_common(kind: type) -> bool:
+    return kind in PLAIN or issubclass(kind, Tracer)
 
 
 def _only(leaves: Sequence[Object]) -> Object:
