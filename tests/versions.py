@@ -26,7 +26,8 @@ LACKING = [
         r"test_linear_algebra.py::test_(the_value|first_and)\w+\[(scipy (cholesky|cholesky lower|eigh|eigvalsh upper"
         r"|qr economic|qr r|solve)|schur complex|polar|solve_triangular|sqrtm|logm|logm across the cut|cosm"
         r"|fractional power|fractional power across the cut|orthogonal_procrustes|khatri_rao|lu_solve (for a )?batch"
-        r"|(cho_solve(_banded)?|solve_banded|discrete lyapunov|scipy qr pivoting|block_diag) batch)\]": "takes one matrix",
+        r"|(cho_solve(_banded)?|solve_banded|discrete lyapunov|scipy qr pivoting|block_diag) batch)\]":
+            "takes one matrix",
         r"\[linalg.(inv (batch|pos)|solve (batch|diagonal|triangular kind|tridiagonal))\b": "takes one matrix",
         r"\[(signal.(envelope|freqz_sos)|stats.(Normal|lmoment|quantile)|sparse.(permute_dims|swapaxes))\b": "lacks it",
         r"\[(integrate.(cubature|tanhsinh)|ndimage.vectorized_filter|interpolate.(AAA|Floater)"
