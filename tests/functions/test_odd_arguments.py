@@ -5,6 +5,7 @@ import inspect
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.ndimage
 import scipy.special
 import scipy.stats
@@ -380,3 +381,19 @@ def test_an_array_for_the_result_of_a_sparse_sum_is_refused(method):
     """It kept its zeros, and its gradient was 0."""
     with pytest.raises(NoRule, match=r"write out\[\.\.\.\]"):
         grad(lambda x: getattr(lower(x), method)(0, out=np.zeros(3)).sum())(ELEMENTS)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
+def test_the_correlation_of_two_points_does_not_change(run, alternative):
+    """SciPy rounds it to 1 or -1 and gives the p-value 1; the derivative of the p-value was NaN."""
+    y = np.array([3.0, 1.0])
+    f = lambda x: tuple(stats.pearsonr(x, y, alternative=alternative))  # noqa: E731
+    x = np.array([0.1, 0.7])
+    value, tangent = run(jvp)(f, (x,), (y,))
+    assert value == f(x) == (-1.0, 1.0)
+    assert tangent == (0.0, 0.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_lu_of_a_singular_matrix_gives_no_warning():
+    jvp(lambda a: scipy.linalg.lu(a)[2], (np.ones((2, 2)),), (np.eye(2),))

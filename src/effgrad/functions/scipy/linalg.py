@@ -89,7 +89,11 @@ def _permutation(a: Value) -> Value:
 
 
 def _packed(a: Value) -> Value:
-    return scipy.linalg.lu_factor(a)[0]
+    if not a.size:
+        return np.empty_like(a)
+    # `lu_factor` without its warning, which `lu` does not give.
+    (getrf,) = scipy.linalg.get_lapack_funcs(("getrf",), (a,))
+    return getrf(a)[0]
 
 
 def _lower_upper(packed: Value) -> tuple[Value, Value]:

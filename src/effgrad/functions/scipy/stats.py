@@ -242,7 +242,11 @@ def _pearsonr(
     beyond = {"two-sided": (1 - np.abs(r)) / 2, "less": (1 + r) / 2, "greater": (1 - r) / 2}
     if alternative not in beyond:
         raise ValueError("`alternative` must be 'less', 'greater', or 'two-sided'.")
-    p = (1 + (alternative == "two-sided")) * sp.betainc(n / 2 - 1, n / 2 - 1, beyond[alternative])
+    if n == 2:  # the correlation of two points is 1 or -1
+        r = np.round(r)
+        p = 1.0 + 0 * r
+    else:
+        p = (1 + (alternative == "two-sided")) * sp.betainc(n / 2 - 1, n / 2 - 1, beyond[alternative])
     return _stats_py.PearsonRResult(
         statistic=r, pvalue=p, alternative=alternative, n=n, x=given[0], y=given[1], axis=axis
     )
