@@ -1,18 +1,20 @@
 """The cells of a loop: memory for the names that it carries from step to step, written at the end of each step."""
 
 import ast
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from effgrad.living import LivingSet
 from effgrad.stage.loop import planes
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, variable
+from effgrad.stage.loop.affine import NotCaptured, affine, as_constant, variable
 from effgrad.stage.loop.buffers import Buffer, load
+from effgrad.stage.loop.carried import Cell, Growth
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import FactFound, Frame
-from effgrad.stage.loop.ir import Apply, Map, walk, writes_in, written
-from effgrad.stage.loop.number_classes import Classes, are_floats, widest
+from effgrad.stage.loop.ir import Apply, Block, Map, walk, writes_in, written
+from effgrad.stage.loop.number_classes import are_floats, widest
 from effgrad.stage.loop.operands import (
     SYMBOLIC,
     Complex,
@@ -26,6 +28,7 @@ from effgrad.stage.loop.operands import (
     views_in,
     whole_view,
 )
+from effgrad.stage.loop.same_arrays import array_after, is_whole
 
 UNBOUND: Any = object()
 # The key in `facts` for the number of first steps of a loop that must be peeled, that is, captured before the loop: the
@@ -41,40 +44,6 @@ class Unknown:
         self.key = key
 
 
-class Growth(NamedTuple):
-    """How an array grows: each step appends `by` elements along `axis`."""
-
-    axis: int
-    by: int
-
-
-class Cell:
-    """The memory of one carried name.
-
-    For an array that grows, `view` is the array at the start of a step, `grown` at its end, and `last` after the loop.
-    """
-
-    def __init__(self, view: View, first: Classes, later: Classes, grown: View | None = None,
-                 last: View | None = None) -> None:  # fmt: skip
-        self.view, self.grown, self.last = view, grown, last
-        # The classes that the value may have before the loop, and after a step.
-        self.first, self.later = first, later
-
-    @property
-    def classes(self) -> Classes:
-        """The classes that the value may have at the start of a step."""
-        return self.first | self.later
-
-    def holds(self, value: Value) -> bool:
-        """Whether a value is the current content of the cell, so that no copy is needed."""
-        if self.view.axes:
-            return value is (self.grown or self.view)
-        e = value.value if isinstance(value, Lazy) else None
-        if isinstance(value, Affine) and len(value.terms) == 1 and value == variable(value.terms[0][0]):
-            e = value.terms[0][0]
-        return e is load(self.view.buffer, ())
-
-
 class Cells:
     """The cells of a loop: the names that it carries (`inner`), and the names that are only read after it (`outer`)."""
 
@@ -88,6 +57,11 @@ class Cells:
         # A lower bound of the number of steps.
         self.least = least
         self.inner: dict[str, Value] = {}
+        # The arrays from before the loop, and those of the names at the end of a step.
+        self.existing: LivingSet[Buffer | Lazy] = LivingSet([*capture.memory, *capture.lazies])
+        self.ends: dict[str, Value] = {}
+        # The arrays of the names that no step rebinds or writes to, by their cells.
+        self.kept: dict[Buffer, Value] = {}
         self.initial = {name: self.first(capture.lift(frame.own[name])) for name in sorted(inner)}
         # The names of arrays that have another name too.
         self.shared = {
@@ -175,13 +149,9 @@ class Cells:
         found = [x for name, cell, v in values for x in _cells_in(name, cell, self.initial[name], v)]
         self.check_aliases(found)
         self.note_first(found)
-        for name in self.outer:
-            if name not in frame.own:
-                raise NotCaptured(f"{name!r} is bound in some steps only")
-        self.out = {name: self.copied(current(frame.own[name]), name) for name in self.outer}
-        pairs_out = [x for name, v in self.out.items() for x in zip(flat(v), flat(frame.own[name]), strict=True)]
-        copies = [(view.buffer, value) for view, value in pairs_out if isinstance(view, View)]
-        self.note_copies(copies, _made_inside(self.capture))
+        self.copy_outer(frame, _made_inside(self.capture) | self.passed_on(found))
+        self.note_ends([(name, v) for name, _, v in values] + [(name, frame.own[name]) for name in self.outer])
+        self.kept = kept_in(self.capture.block, found)
         pairs = [p for name, cell, value in values for p in self.pairs(cell, value, name)]
         # All values are read before the first cell is written.
         lazies = [(name, cell, self.capture.lazy(value)) for name, cell, value in pairs]
@@ -191,6 +161,22 @@ class Cells:
         while lazies:
             name, cell, value = lazies.pop(0)
             self.assign(cell, value, name)
+
+    def copy_outer(self, frame: Frame, made: set[Buffer]) -> None:
+        """Copy the values of the names that are only read after the loop."""
+        for name in self.outer:
+            if name not in frame.own:
+                raise NotCaptured(f"{name!r} is bound in some steps only")
+        values = {name: self.capture.twins.current(frame.own[name]) for name in self.outer}
+        self.out = {name: self.copied(value, name) for name, value in values.items()}
+        pairs = [x for name, v in self.out.items() for x in zip(flat(v), flat(values[name]), strict=True)]
+        self.note_copies([(view.buffer, value) for view, value in pairs if isinstance(view, View)], made)
+
+    def note_ends(self, values: list[tuple[str, Value]]) -> None:
+        """Note the arrays of the names at the end of a step; of a lazy one, which may die then, the identity."""
+        for name, value in values:
+            if isinstance(value, View | Lazy) and value.shape:
+                self.ends[name] = value if isinstance(value, View) or value in self.existing else id(value)
 
     def as_complex_as(self, cell: Value, value: Value, name: str) -> Value:
         """Return a value as planes if its cell is complex; capture again if the value is complex and the cell real."""
@@ -346,14 +332,31 @@ class Cells:
             if isinstance(cell, Cell) and self.least:
                 cell.first = cell.later
         frame.own.update({name: self.symbols(cell, name) for name, cell in self.inner.items()})
+        self.share_arrays(frame)
         self.capture.aliased -= self.aliased
         for name in (*self.inner, *self.out):
             for view in views_in(frame.own[name]):
                 if self.capture.is_copy(view):
                     self.capture.frozen[view.buffer] = f"an array is written to that {name!r} may be, after a loop"
-                if self.capture.is_shared(view, frame, name):
+                if self.capture.is_shared(view, frame, name, copied=True):
                     for b in self.capture.class_of(view.buffer):
                         self.capture.frozen.setdefault(b, f"an array is written to that {name!r} may be, after a loop")
+
+    def share_arrays(self, frame: Frame) -> None:
+        """Bind names to the arrays that the last step certainly gives them, where their cells hold copies of these."""
+        arrays: dict[int, View] = {}
+        existing = LivingSet([*self.existing, *[b for _, b in self.capture.inputs]])
+        for name, end in self.ends.items():
+            end = self.kept.get(end.buffer, end) if isinstance(end, View) and is_whole(end) else end
+            if self.least or end is self.initial.get(name):
+                frame.own[name] = array_after(end, frame.own[name], existing, arrays)
+
+
+def kept_in(block: Block, found: list[tuple[str, Cell, Value, Value]]) -> dict[Buffer, Value]:
+    """The arrays of the names that no step rebinds or writes to, by their cells."""
+    changed = writes_in(block)
+    return {cell.view.buffer: first for _, cell, first, value in found
+            if value is cell.view and cell.view.buffer not in changed}  # fmt: skip
 
 
 def exchanged_in(found: list[tuple[str, Cell, Value, Value]]) -> set[Cell]:

@@ -72,9 +72,14 @@ class Evaluator(Operators):
         # The lists that the program makes, by identity, with the blocks that make them.
         self.lists: dict[int, tuple[list[Value], Block]] = {}
 
-    def is_shared(self, view: View, frame: Frame, name: str, *others: Mapping[str, Value]) -> bool:
-        """Whether the memory of a view has a name besides `name` in `frame`; `others` are further tables of names."""
-        members = self.class_of(view.buffer)
+    def is_shared(
+        self, view: View, frame: Frame, name: str, *others: Mapping[str, Value], copied: bool = False
+    ) -> bool:
+        """Whether the memory of a view has a name besides `name` in `frame`; `others` are further tables of names.
+
+        With `copied` only copies of it count, in which a write to the view would not be seen.
+        """
+        members = self.class_of(view.buffer) - ({view.buffer} if copied else set())
         if any(b in members for _, b in self.inputs):
             return True
         values = [v for f in self.frames for n, v in f.own.items() if (f, n) != (frame, name)]
@@ -104,7 +109,7 @@ class Evaluator(Operators):
             return like(value, map(self.kind, value))
         if value is None:
             return None
-        lazy = self.lazy(value)
+        lazy = self.certain(self.lazy(value))
         return Kind(lazy.shape, lazy.dtype, lazy.weak)
 
     def blank(self, kind: Value) -> Value:

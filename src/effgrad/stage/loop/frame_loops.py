@@ -26,7 +26,8 @@ from effgrad.stage.loop.frames import FactFound, Facts, Frame, Function
 from effgrad.stage.loop.functions import Rows
 from effgrad.stage.loop.improve import improved
 from effgrad.stage.loop.ir import Region, writes_in
-from effgrad.stage.loop.names import read_after, writes_after
+from effgrad.stage.loop.iteration import RUNS
+from effgrad.stage.loop.names import bound, read_after, writes_after
 from effgrad.stage.loop.operands import (
     Complex,
     Counted,
@@ -42,6 +43,7 @@ from effgrad.stage.loop.operands import (
     views_in,
 )
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
+from effgrad.stage.loop.same_arrays import is_whole
 from effgrad.stage.loop.signature import signature
 from effgrad.stage.loop.source import Source
 
@@ -143,14 +145,14 @@ class Loops:
         check_memory(values, changed, [array for array, _ in capture.constants.values()])
         found = {name: self.stored(capture, value, values) for name, value in results.items()}
         bound = [v.buffer for v in views_in(found) if v.buffer not in values]
-        outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound]))
+        counter = [] if capture.counter is None else [capture.counter]
+        outputs = list(dict.fromkeys([*(b for b in values if b in changed), *bound, *counter]))
         parts = self.run(capture, outputs, room) if outputs else {}
+        if counter and not parts[counter[0]] > 0:
+            return {}
         for b in capture.pythons:
             parts[b] = as_pythons(parts[b]) if isinstance(parts[b], Tracer) else parts[b].item()
-        for b, value in values.items():
-            if b in changed and b.shape and not isinstance(value, Plane):
-                setitem(parts[b], value, ...)
-                parts[b] = value
+        write_arrays(values, changed, parts)
         write_planes(values, changed, parts)
         return {name: _outside(value, parts, values) for name, value in found.items()}
 
@@ -177,7 +179,7 @@ class Loops:
         if isinstance(value, tuple | list):
             return type(value)(self.stored(capture, v, inputs) for v in value)
         if isinstance(value, View):
-            if _is_whole(value):
+            if is_whole(value):
                 return value
             if value.buffer in inputs or not value.own:
                 raise NotCaptured("a view of an array, made in the loop and used after it")
@@ -207,6 +209,14 @@ def input_now(value: Value) -> Value:
         return read(value)
     now = read(value.value)
     return np.imag(now) if value.imaginary else np.real(now)
+
+
+def write_arrays(values: Mapping[Buffer, Value], changed: set[Buffer], parts: dict[Buffer, Value]) -> None:
+    """Write back the arrays of real numbers that a loop has changed."""
+    for b, value in values.items():
+        if b in changed and b.shape and not isinstance(value, Plane):
+            setitem(parts[b], value, ...)
+            parts[b] = value
 
 
 def write_planes(values: Mapping[Buffer, Value], changed: set[Buffer], parts: dict[Buffer, Value]) -> None:
@@ -272,17 +282,25 @@ def captured_loop(
         capture.has_single = has_single(function, names, outside)
         try:
             capture.loop(statement, frame)
+            return capture, results_of(loop, names, capture, frame)
         except FactFound as again:
             facts[again.key] = again.fact
             continue
         except NotCaptured as reason:
+            if isinstance(statement, ast.While) and not capture.caught and may_take_no_step(statement, facts):
+                facts = {(statement, RUNS): True}
+                continue
             reason.line, reason.steps = capture.line, capture.length
             raise
         except Exception as error:  # Python raises it again, with the right line, when it runs the loop
             refused = NotCaptured(f"{type(error).__name__}: {error}")
             refused.line, refused.steps = capture.line, capture.length
             raise refused from error
-        return capture, results_of(loop, names, capture, frame)
+
+
+def may_take_no_step(statement: ast.While, facts: Facts) -> bool:
+    """Whether a `while` may be captured again as one that takes a step: if it takes none, its names are unchanged."""
+    return (statement, RUNS) not in facts and not statement.orelse and not bound([statement.test])
 
 
 def has_single(function: ast.FunctionDef, names: Mapping[str, Value], outside: Mapping[str, Value]) -> bool:
@@ -334,11 +352,6 @@ def check_lists(loop: Loop, found: Mapping[str, Value]) -> None:
 def containers(value: Value) -> list[Value]:
     """A tuple or a list and all those nested in it; nothing for any other value."""
     return [value, *[x for v in value for x in containers(v)]] if isinstance(value, tuple | list) else []
-
-
-def _is_whole(view: View) -> bool:
-    whole = [a.axis for a in view.axes] == list(range(len(view.buffer.shape))) and view.shape == view.buffer.shape
-    return whole and all(a.step == 1 for a in view.axes) and all(i == 0 for i in view.base)
 
 
 def _outside(value: Value, parts: Mapping[Buffer, Value], inputs: Mapping[Buffer, Value]) -> Value:

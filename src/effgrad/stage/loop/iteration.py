@@ -9,7 +9,7 @@ import numpy as np
 
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.branches import Branches
-from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, index, load
+from effgrad.stage.loop.buffers import BOOL, INT, Buffer, Element, constant, index, load
 from effgrad.stage.loop.cells import PEELED, Cells, Unknown
 from effgrad.stage.loop.desugar import (
     LEFT,
@@ -32,6 +32,9 @@ from effgrad.stage.loop.lists import Lists
 from effgrad.stage.loop.names import bound, exposed, read_after
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, flat
 
+# The fact about a `while` that it takes a step, which the surrounding program asks after the loop.
+RUNS = "takes a step"
+
 
 class Iteration(Branches):
     """The loops of a program; `Capture` adds the other statements."""
@@ -43,6 +46,8 @@ class Iteration(Branches):
         self.calls = 0
         # The product of the steps of all loops so far; None if it is not known.
         self.steps: int | None = 0
+        # For an outermost `while` that is known to take a step, the buffer that holds the number of its steps.
+        self.counter: Buffer | None = None
         # The number of steps of the outermost loop; None if it is not known, and -1 before the loop is read.
         self.length: int | None = -1
 
@@ -260,10 +265,12 @@ class Iteration(Branches):
             frame.own[stop(s)] = False
             extra |= {stop(s)}
         body = without_jumps(s)
-        cells = self.carried(s, body, frame, targets, extra, least)
+        runs = (origin(s), RUNS) in self.facts
+        cells = self.carried(s, body, frame, targets, extra, 1 if runs else least)
         before = self.twins.begin([*self.memory, *self.lazies])
         count = self.buffer("count", (), INT)
         count.reach = None if most is None else (0, most)
+        self.counter = count if runs else self.counter
         with self.new_block(repeated=True) as tested:
             flag = self.going(s, frame, test) if stops else self.flag(self.tested(test))
         with self.new_block(repeated=True) as block:
@@ -310,9 +317,10 @@ class Iteration(Branches):
         names = bound(body) | targets | extra
         kept = self.written_in_place(body, frame).union(kept)
         for name in names - {skip(s)} - kept:
-            before = name in frame.own
+            read_first, sure = exposed(body, name, name in targets)
+            before = name in frame.own and not (least and sure and not read_first)
             after = name in extra or name in (LEFT, RESULT) or read_after(frame.source.body, origin(s), name)
-            if name in extra or (before and (exposed(body, name, name in targets)[0] or after)):
+            if name in extra or (before and (read_first or after)):
                 inner.add(name)
             elif after:
                 outer.add(name)

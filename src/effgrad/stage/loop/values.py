@@ -338,7 +338,7 @@ class Statements(Numbers):
             if not same_extent(n, m) and not same_extent(n, 1):
                 raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
             point.append(i if same_extent(n, m) else 0)
-        return Lazy(names, shape, value.element(point), value.weak)
+        return Lazy(names, shape, value.element(point), value.is_weak, value.doubt)
 
     def elementwise(self, primitive: Primitive, *args: Value) -> Lazy:
         """Apply a primitive element by element."""
