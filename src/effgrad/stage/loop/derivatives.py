@@ -17,7 +17,8 @@ from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.element import pull, push, replaced
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.ir import Block, Region, Store, duplicate, reads_in, writes_in, zeroed
-from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, flat, whole_view
+from effgrad.stage.loop.number_classes import refuse_class
+from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, classes_of, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.tangents import along
 from effgrad.vocabulary import Function
@@ -131,7 +132,8 @@ class Call:
         self.c = c
         self.inputs: list[Buffer] = []
         self.outputs: list[Buffer] = []
-        self.weak: dict[Buffer, bool] = {}
+        # For each leaf that is a number, the same number of a class that is known, or may be one of several.
+        self.leaves: dict[Buffer, Lazy] = {}
         # For each load of a copied number, the expression that it is a copy of.
         self.copied: dict[Element, Element] = {}
         self.structures = [_numbered(args[k], self.inputs, self.copied_leaf) for k in numbers]
@@ -164,15 +166,15 @@ class Call:
             self.c.private.add(buffer)
         if any(not isinstance(n, int) for n in lazy.shape):
             raise NotCaptured("a derivative, in a loop, with arrays whose shape changes")
-        self.weak[buffer] = lazy.weak
+        self.leaves[buffer] = lazy
         return buffer
 
     def read(self, buffer: Buffer, like: Buffer | None = None) -> View | Lazy:
-        """The value in a buffer; it is weak, as Python's numbers are, if the leaf of `like` was."""
+        """The value in a buffer; a number has the class of the leaf of `like`."""
         if buffer.shape:
             return whole_view(buffer)
         self.c.private.add(buffer)
-        return self.c.number(load(buffer, ()), self.weak[like or buffer])
+        return self.of_class(load(buffer, ()), like or buffer)
 
     def check(self, block: Block, before: set[Buffer], names: Sequence[tuple[Value, dict[str, Value]]]) -> None:
         """Raise if the function has an effect besides returning a value."""
@@ -220,7 +222,12 @@ class Call:
 
     def number(self, e: Element, like: Buffer) -> Lazy:
         """An expression of the inputs as a number, which reads the original numbers instead of their copies."""
-        return self.c.number(replaced(e, self.copied), self.weak[like])
+        return self.of_class(replaced(e, self.copied), like)
+
+    def of_class(self, e: Element, like: Buffer) -> Lazy:
+        """A number of the class of the leaf of `like`."""
+        doubt = self.leaves[like].doubt
+        return self.c.one_of(e, classes_of(self.leaves[like]), doubt.refuse if doubt else refuse_class)
 
     def slopes(self) -> list[Value]:
         """The derivatives of one expression with respect to each input, by tangents."""
