@@ -266,13 +266,6 @@ def test_items_that_python_does_not_ask_for_raise_nothing():
     np.testing.assert_allclose(effgrad.compile(grad(f))(POINT), grad(f)(POINT))
 
 
-def functions_by_a_changing_integer(x):
-    t = x[0]
-    for k in range(STEPS):
-        t = (np.sin, np.cos)[k % 2](t)
-    return t
-
-
 def list_whose_array_is_written(x):
     d, t = [x[:3] * 1.0, np.sin(x[3:])], x[0]
     for k in range(STEPS):
@@ -302,8 +295,7 @@ def pattern_of_a_class(x):
 
 @pytest.mark.parametrize(
     ("f", "reason"),
-    [(functions_by_a_changing_integer, "a tuple that is indexed by a number of the loop"),
-     (list_whose_array_is_written, "an array of a list is written to"), (pattern_of_a_class, "`match`"),
+    [(list_whose_array_is_written, "an array of a list is written to"), (pattern_of_a_class, "`match`"),
      (views_that_overlap, "two arrays in it share memory, and one is written to")],
 )  # fmt: skip
 def test_what_is_not_captured_says_why(f, reason):

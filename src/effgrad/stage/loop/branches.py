@@ -21,6 +21,7 @@ from effgrad.stage.loop.operands import (
     SYMBOLIC,
     Complex,
     Lazy,
+    OneOf,
     Value,
     View,
     classes_of,
@@ -29,6 +30,7 @@ from effgrad.stage.loop.operands import (
     views_in,
     whole_view,
 )
+from effgrad.vocabulary import Params
 
 
 class Branches(Evaluator):
@@ -194,6 +196,22 @@ class Branches(Evaluator):
             self.frozen[view.buffer] = f"{name!r} is one of two arrays, and written to"
         return view
 
+    def call_one_of(self, f: OneOf, args: list[Value], kwargs: Params, first: int = 0) -> Value:
+        """Call the function that an integer chooses, one of those from the `first` on."""
+        frame, last = self.frames[-1], len(f.functions) - 1
+        test = True if first == last else self.truth(self.compare(ast.Eq(), f.number, first))
+        if isinstance(test, bool):
+            return self.call(f.functions[first], args, kwargs) if test else self.call_one_of(f, args, kwargs, first + 1)
+
+        def then() -> None:
+            frame.own["$called"] = self.call(f.functions[first], args, kwargs)
+
+        def other() -> None:
+            frame.own["$called"] = self.call_one_of(f, args, kwargs, first + 1)
+
+        self.merge(test, then, other, ["$called"], frame)
+        return frame.own.pop("$called")
+
     def returned(self, test: Element, s: ast.If, rest: Sequence[ast.stmt], frame: Frame) -> Value:
         """The value of a function that returns on one side of a branch and goes on on the other."""
 
@@ -209,4 +227,3 @@ class Branches(Evaluator):
         if "$returned" not in frame.own:
             raise NotCaptured("a function that returns nothing in one branch")
         return frame.own.pop("$returned")
-

@@ -42,6 +42,7 @@ from effgrad.stage.loop.operands import (
     Lazy,
     Masked,
     Method,
+    OneOf,
     Plane,
     Value,
     View,
@@ -311,6 +312,8 @@ class Capture(Augmented):
 
     def call(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call a function on symbolic values."""
+        if isinstance(f, OneOf):
+            return self.call_one_of(f, args, kwargs)
         result = self.result(f, args, kwargs)
         if isinstance(result, Lazy) and not result.shape:
             weak = registry.gives_pythons(f, args)

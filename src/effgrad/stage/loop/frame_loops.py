@@ -35,6 +35,7 @@ from effgrad.stage.loop.operands import (
     Lazy,
     Masked,
     Method,
+    OneOf,
     Plane,
     Value,
     View,
@@ -188,7 +189,7 @@ class Loops:
             return stored_number(capture, value)
         if isinstance(value, Growing):
             return self.stored(capture, capture.seen(value), inputs)
-        if isinstance(value, Masked | Function | Method | Counted | Unknown | Derivative | Pullback):
+        if isinstance(value, Masked | Function | Method | OneOf | Counted | Unknown | Derivative | Pullback):
             raise NotCaptured("a function, or a selection of elements, made in the loop and used after it")
         return value
 

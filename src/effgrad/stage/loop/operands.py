@@ -188,6 +188,13 @@ class Growing:
         self.named: list[Callable[[], Value]] = []
 
 
+class OneOf:
+    """One of several functions, chosen by an integer of the loop."""
+
+    def __init__(self, functions: Sequence[Value], number: Affine) -> None:
+        self.functions, self.number = functions, number
+
+
 class Method:
     """A bound method of a symbolic array, such as `x.sum`."""
 

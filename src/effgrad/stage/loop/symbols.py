@@ -9,8 +9,9 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, NotCaptured, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
+from effgrad.stage.loop.frames import Function as DefinedFunction
 from effgrad.stage.loop.number_classes import Classes, NumberClass, Refuse, refuse_class
-from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, classes_of, is_number, views_in
+from effgrad.stage.loop.operands import Complex, Counted, Lazy, OneOf, Value, View, classes_of, is_number, views_in
 from effgrad.stage.loop.reductions import Values
 from effgrad.vocabulary import Function, Params
 
@@ -89,10 +90,28 @@ class Symbols(Values):
 
     def item_at(self, items: Value, k: Value) -> Value:
         """Return `items[k]`, where `k` is a number of the loop."""
+        if isinstance(items, dict) and self.is_below(k, len(items)) and all(n in items for n in range(len(items))):
+            items = [items[n] for n in range(len(items))]
+        if isinstance(items, tuple | list) and all(callable(x) or isinstance(x, DefinedFunction) for x in items):
+            return self.one_of_functions(items, k)
         column = self.column(list(items)) if isinstance(items, tuple | list) and items else None
         if column is None or isinstance(k, slice | tuple):
             raise NotCaptured(f"a {type(items).__name__} that is indexed by a number of the loop")
         return column(self.as_index(k))
+
+    def one_of_functions(self, functions: Sequence[Value], k: Value) -> OneOf:
+        """Return the function that a number of the loop chooses."""
+        if not functions or len(functions) > MOST_UNROLLED or isinstance(k, slice | tuple):
+            raise NotCaptured("functions that are chosen by a number of the loop")
+        if self.is_below(k, len(functions)):
+            return OneOf(functions, self.as_index(k))
+        numbers = self.table_view(np.arange(len(functions)))  # an index of it raises where one of the functions does
+        return OneOf(functions, self.as_index(self.lazy(self.index(numbers, k))))
+
+    def is_below(self, k: Value, n: int) -> bool:
+        """Whether an integer is known to be in `range(n)`."""
+        low, high = (self.ranges.lower(k), self.ranges.upper(k)) if isinstance(k, Affine) else (None, None)
+        return low is not None and high is not None and low >= 0 and high < n <= MOST_UNROLLED
 
     def python_number(self, value: Lazy) -> Value:
         """Return a number; an integer of Python's as an `Affine`."""
