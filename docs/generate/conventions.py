@@ -142,7 +142,8 @@ digits ([accuracy](accuracy.md)), and its sums and products round as sums and pr
 value is 1 for every x near; write `1 - 1 / (x + 1)`. The products on the way are as large as the program's values:
 `log(q)` has its second derivative at q = 1e-300, where 1/q**2 is no floating-point number. What a derivative adds up
 has to be one itself. Of the second derivative of `1 / (1 + x*x)` at 1e70 a term is missing, since d(1/q)/dq changes by
-4e-350 with x. There write `(1/x)**2 / (1 + (1/x)**2)`, or take x in another unit.
+4e-350 with x, and in reverse the first derivative of `x / (1 + x*x)` at 1e110 has the other sign, since the cotangent
+of its divisor is 1e-330. There write `(1/x)**2 / (1 + (1/x)**2)`, or take x in another unit.
 
 What an algorithm chooses is a constant: the sort order, the pivots, the triangle or the piece that a point is in, and
 which data points are the knots of a spline that FITPACK smooths (`splrep(s=)`, `UnivariateSpline`, `make_splrep`,

@@ -97,8 +97,11 @@ def _solved_by_band(cb: Value, lower: Value, b: Value) -> Value:
     return banded(second, banded(first, b, low=width, up=0), low=0, up=width)
 
 
+_solve_by_band = over_batches(_solved_by_band, 2, 0, -1)
+
+
 def _cho_solve_banded(cb_and_lower: Value, b: Value) -> Value:
-    return over_batches(_solved_by_band, 2, 0, -1)(*cb_and_lower, b)
+    return _solve_by_band(*cb_and_lower, b)
 
 
 def _eigvals_banded(a_band: object, lower: bool = False) -> Value:

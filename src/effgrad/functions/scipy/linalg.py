@@ -54,8 +54,11 @@ def _solved_by_cholesky(c: Value, lower: Value, b: Value) -> Value:
     return triangular(conj(c) if lower else c, half, lower=bool(lower), trans=1 if lower else 0, unit=False)
 
 
+_solve_by_cholesky = over_batches(_solved_by_cholesky, 2, 0, -1)
+
+
 def _cho_solve(c_and_lower: Value, b: Value) -> Value:
-    return over_batches(_solved_by_cholesky, 2, 0, -1)(*c_and_lower, b)
+    return _solve_by_cholesky(*c_and_lower, b)
 
 
 def _symmetric(a: Value, lower: bool) -> Value:
@@ -183,8 +186,11 @@ def _solved_by_lu(packed: Value, pivots: Value, b: Value, trans: int) -> Value:
     return triangular(packed, half, lower=False, trans=0, unit=False)
 
 
+_solve_by_lu = over_batches(_solved_by_lu, 2, 1, -1)
+
+
 def _lu_solve(lu_and_piv: Value, b: Value, trans: int = 0) -> Value:
-    return over_batches(_solved_by_lu, 2, 1, -1)(*lu_and_piv, b, trans)
+    return _solve_by_lu(*lu_and_piv, b, trans)
 
 
 # Equations of Lyapunov and Riccati.

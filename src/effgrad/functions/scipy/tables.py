@@ -97,8 +97,10 @@ class Method(NamedTuple):
 def over_batches(definition: Function, *ndims: int) -> Value:
     """Extend a definition to batches; `ndims` are the numbers of axes of its first arguments, -1 for one or two."""
 
+    signature = inspect.signature(definition)
+
     def rule(*args: Value, **named: Option) -> Value:
-        bound = inspect.signature(definition).bind(*args, **named).arguments
+        bound = signature.bind(*args, **named).arguments
         names = [name for name, _ in zip(bound, ndims, strict=False) if bound[name] is not None]
         arrays = {name: np.asarray(bound[name]) for name in names}
         cores = {
