@@ -331,6 +331,7 @@ def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: 
     live = {*names, *later, LEFT, RESULT}
     bound = [n for n in (*loop.bound, LEFT, RESULT) if n in frame.own and n in live]
     found = {n: capture.twins.current(frame.own[n]) for n in bound if frame.own[n] is not names.get(n)}
+    found |= {n: without_doubt(capture, value) for n, value in found.items() if n not in later}
     views = [v for n in found if n in later for v in views_in(found[n])]
     inputs = {b for _, b in capture.inputs}
     capture.twins.check_bases(inputs)
@@ -341,6 +342,11 @@ def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: 
     if doubtful and writes_after(function.body, statement):
         raise NotCaptured("an array that has two names after the loop, and is written to")
     return found
+
+
+def without_doubt(capture: Capture, value: Value) -> Value:
+    """Return the value of a name that nothing reads later; so its class does not matter, if it is a number."""
+    return capture.number(value.value) if isinstance(value, Lazy) and value.doubt else value
 
 
 def check_lists(loop: Loop, found: Mapping[str, Value]) -> None:
