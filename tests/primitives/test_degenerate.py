@@ -261,7 +261,7 @@ POINTS = {
     "rank 1, symmetric": np.diag([0.0, 0.0, 2.0]),
     "apart": np.diag([0.3, 1.0, 2.0]) + 0.1,
     "a relative distance of 1e-12": TURN[:3, :3] @ np.diag([1.0, 1.0, 2.0]) @ TURN[:3, :3].T * (1 + 1e-12 * np.eye(3)),
-    "a distance of 1e-9": np.diag([1.0, 1.0 + 1e-9, 2.0]),
+    "a distance of 1e-10": np.diag([1.0, 1.0 + 1e-10, 2.0]),
     "a distance of 5e-6": np.diag([1.0, 1.0 + 5e-6, 2.0]),
     "three of 1e-7": np.diag([1.0, 1.0 + 1e-7, 1.0 - 2e-7]),
 }
@@ -289,7 +289,7 @@ ROUTES = {
     ("name", "point", "routes"),
     [
         *[(name, "a multiple of 1", ["reverse", "forward"]) for name in ("eig", "eigh, inverse", "schur")],
-        *[(name, "a distance of 1e-9", ["reverse over reverse"]) for name in ("eig", "eigh", "svd", "schur")],
+        *[(name, "a distance of 1e-10", ["reverse over reverse"]) for name in ("eig", "eigh", "svd", "schur")],
         ("svd, put together", "rank 1", ["reverse"]),
         *[pytest.param(name, point, ROUTES, marks=pytest.mark.sweep) for name in COMPOSITES for point in POINTS],
     ],

@@ -78,6 +78,8 @@ def completed(
         order = orders[place // each] + around
         limit = _replaced(leaf, _each(sides, place), order, _rounding(size, reach, order))
         limits.append(_filled(limit, formula[place], _each(coarse, place)))
+    if close and all(map(_agree, limits, formula)):
+        return tree.unflatten(formula)
     return tree.unflatten(limits)
 
 
@@ -112,6 +114,12 @@ def _limits(
         if inside == 2:
             return sides, coarse, around
     return None
+
+
+def _agree(limit: Value, formula: Value) -> bool:
+    """Return whether a limit is that of the formula, which then has not lost more digits than the limit may have."""
+    size = np.max(np.abs(limit), initial=0.0)
+    return bool(np.all(np.abs(limit - formula) <= 10 * AGREEMENT * size))
 
 
 def _filled(limit: Value, formula: Value, coarse: list[Value]) -> Value:

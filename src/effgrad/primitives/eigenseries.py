@@ -128,11 +128,15 @@ def eigen(c: Array, hermitian: bool = True, lower: bool = True, near: float = 0.
 
 
 def _without_rounding(w: Array, rounding: float) -> Array:
-    """Return eigenvalues, equal where only rounding tells them apart, and 0 where it tells them from 0."""
+    """Return eigenvalues, equal where only rounding tells them apart, and 0 where it tells them from 0.
+
+    Real ones of opposite signs, as those of singular values, stay opposite.
+    """
     w = np.where(np.abs(w) <= rounding, 0.0, w)
-    for group in _groups(w, rounding):
-        w[group] = w[group].mean()
-    return w
+    sizes, signs = (w, 1.0) if np.iscomplexobj(w) else (np.abs(w), np.sign(w))
+    for group in _groups(sizes, rounding):
+        sizes[group] = sizes[group].mean()
+    return sizes * signs
 
 
 def _groups(w: Array, near: float) -> list[Array]:
