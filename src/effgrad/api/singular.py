@@ -31,6 +31,8 @@ AGREEMENT = 1e-8
 # Limits agree if they differ by less than this, relative to the size of the value over that of the point (to the power
 # of the order): they are then zero up to rounding.
 ROUNDING = 1e-13
+# A formula is kept for a first derivative if its limit differs by less, since the limit may be the less accurate one.
+ALIKE = 1e-6
 # A formula is trusted if it differs from a coarse value by less than this, relative to the largest number.
 COARSE = 0.1
 # The length of a direction near a singular point, relative to the size of the point.
@@ -78,7 +80,8 @@ def completed(
         order = orders[place // each] + around
         limit = _replaced(leaf, _each(sides, place), order, _rounding(size, reach, order))
         limits.append(_filled(limit, formula[place], _each(coarse, place)))
-    if close and all(map(_agree, limits, formula)):
+    tolerance = ALIKE if max(orders) + around == 1 else 10 * AGREEMENT
+    if close and all(_agree(*pair, tolerance) for pair in zip(limits, formula, strict=True)):
         return tree.unflatten(formula)
     return tree.unflatten(limits)
 
@@ -116,10 +119,10 @@ def _limits(
     return None
 
 
-def _agree(limit: Value, formula: Value) -> bool:
+def _agree(limit: Value, formula: Value, tolerance: float) -> bool:
     """Return whether a limit is that of the formula, which then has not lost more digits than the limit may have."""
     size = np.max(np.abs(limit), initial=0.0)
-    return bool(np.all(np.abs(limit - formula) <= 10 * AGREEMENT * size))
+    return bool(np.all(np.abs(limit - formula) <= tolerance * size))
 
 
 def _filled(limit: Value, formula: Value, coarse: list[Value]) -> Value:

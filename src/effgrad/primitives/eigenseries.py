@@ -21,6 +21,8 @@ from effgrad.arrays.reach import np
 NEAR = 1e-5
 # If it is smaller, it counts as a rounding error.
 EQUAL = 1e-13
+# For singular values, so that many that are nearly 0, as of a noisy matrix of low rank, are merged without a remainder.
+EQUAL_SIZES = 1e-10
 # If the condition number of the eigenvectors is larger, the matrix counts as one without a basis of eigenvectors.
 DEFECTIVE = 1e7
 
@@ -73,8 +75,8 @@ def packed_svd(a: Laurent) -> Laurent | None:
     for part in np.moveaxis(c.reshape(len(c), -1, m, n), 1, 0):
         both = np.zeros((len(c), m + n, m + n), c.dtype)
         both[:, :m, m:], both[:, m:, :m] = part, np.conj(np.swapaxes(part, 1, 2))
-        w, v = eigen(both)
-        merged |= _merges(np.linalg.eigvalsh(both[0]))
+        w, v = eigen(both, equal=EQUAL_SIZES)
+        merged |= _merges(np.linalg.eigvalsh(both[0]), EQUAL_SIZES)
         last = np.arange(m + n - 1, m + n - 1 - min(m, n), -1)
         s, v = w[: len(v), last], v[:, :, last] * 2**0.5
         if not np.allclose(np.linalg.norm(v[0, :m], axis=0), 1.0, atol=1e-6):
@@ -90,13 +92,15 @@ def packed_svd(a: Laurent) -> Laurent | None:
     return Laurent(0, np.stack([row[:known] for row in rows], axis=1).reshape(known, *batch, size), merged)
 
 
-def _merges(w: Array) -> bool:
+def _merges(w: Array, equal: float = EQUAL) -> bool:
     """Return whether some of the eigenvalues differ, but so little that they are merged."""
     gaps, size = np.abs(w[:, None] - w), np.abs(w).max(initial=0.0)
-    return bool(np.any((gaps > EQUAL * size) & (gaps <= NEAR * size)))
+    return bool(np.any((gaps > equal * size) & (gaps <= NEAR * size)))
 
 
-def eigen(c: Array, hermitian: bool = True, lower: bool = True, near: float = 0.0) -> tuple[Array, Array]:
+def eigen(
+    c: Array, hermitian: bool = True, lower: bool = True, near: float = 0.0, equal: float = EQUAL
+) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors from coefficients of shape (terms, n, n); unknown vectors are NaN.
 
     The eigenvectors of a general matrix are not normalized. Eigenvalues that differ by `near` are merged, and so are
@@ -112,11 +116,11 @@ def eigen(c: Array, hermitian: bool = True, lower: bool = True, near: float = 0.
     if not condition < DEFECTIVE:
         return w[None], v[None] * np.nan
     near = max(near, NEAR * np.abs(w).max(initial=0.0))
-    rounding = near * EQUAL / NEAR * condition
+    rounding = near * equal / NEAR * condition
     w = _without_rounding(w, rounding)
     groups, inverse = _groups(w, near), np.conj(v).T if hermitian else np.linalg.inv(v)
     if len(groups) > 1:
-        return _of_groups(np.matmul(np.matmul(inverse, c), v), w, v, groups, hermitian, near)
+        return _of_groups(np.matmul(np.matmul(inverse, c), v), w, v, groups, hermitian, near, equal)
     mean = np.full((1, n), 0.0 if np.abs(w.mean()) <= rounding else w.mean())
     if (w != mean).any() and len(c) > 2:
         c = np.concatenate([c[:2], c[2:3] + np.matmul(v * (w - mean), inverse) / laurent.THETA**2, c[3:]])
@@ -150,7 +154,7 @@ def _groups(w: Array, near: float) -> list[Array]:
 
 
 def _of_groups(
-    c: Array, w: Array, v: Array, groups: list[Array], hermitian: bool, near: float
+    c: Array, w: Array, v: Array, groups: list[Array], hermitian: bool, near: float, equal: float
 ) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors of a series whose first coefficient is diagonal with the elements `w`.
 
@@ -158,7 +162,7 @@ def _of_groups(
     by `v`.
     """
     turn, blocks = _separated(c, w, groups, hermitian)
-    found = [eigen(blocks[:, group[:, None], group], hermitian, near=near) for group in groups]
+    found = [eigen(blocks[:, group[:, None], group], hermitian, near=near, equal=equal) for group in groups]
     known = min(len(vectors) for _, vectors in found)
     dtype = np.result_type(c, *[vectors for _, vectors in found])
     values, inner = np.zeros((known, len(w)), np.result_type(w, dtype)), np.zeros((known, *c.shape[1:]), dtype)
