@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.loop.buffers import Element
+from effgrad.stage.loop.buffers import INT, Element
 from effgrad.stage.loop.element import cast
 from effgrad.stage.loop.number_classes import (
     Classes,
@@ -35,6 +35,15 @@ class Numbers:
             return value
         only = are_floats(value.doubt.classes) and not self.has_single
         return self.number(value.value) if only else value.doubt.refuse()
+
+    def settled(self, value: Value) -> Value:
+        """Return a number as it is after the loop: one that may be an integer of Python's or a float is a float."""
+        if not isinstance(value, Lazy) or value.doubt is None:
+            return value
+        classes = {c for c in value.doubt.classes if c != NumberClass(INT, True)}
+        if self.has_single or not classes or not are_floats(classes):
+            return self.certain(value)
+        return self.number(value.value, all(c.weak for c in classes))
 
     def one_of(self, value: Element, classes: Classes, refuse: Refuse = refuse_class) -> Lazy:
         """A number that has one of some classes."""

@@ -198,8 +198,9 @@ def stored_number(capture: Capture, value: Lazy | Affine) -> Value:
     """A number or an array that a loop has computed, in a buffer; an integer that is known remains one."""
     if isinstance(value, Affine) and not value.terms:
         return value.constant
+    value = capture.settled(value)
     view = capture.store(value)
-    if is_pythons(capture.certain(value)):
+    if is_pythons(value):
         capture.pythons.add(view.buffer)
     return view
 

@@ -146,7 +146,7 @@ class Statements(Numbers):
 
     def materialize(self, lazy: Lazy) -> None:
         """Store a lazy value. All references to it then load the stored elements."""
-        buffer = self.buffer("t", lazy.shape, lazy.dtype, narrow=True)
+        buffer = self.buffer("t", lazy.shape, lazy.value.dtype, narrow=True)
         self.private.add(buffer)
         names, point = new_point(lazy.names)
         value = lazy.element(point)
