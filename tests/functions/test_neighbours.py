@@ -69,11 +69,22 @@ def test_which_points_are_near_is_constant():
         pairs = np.array(sorted(tree.query_pairs(1.5)))
         assert TREE.query_ball_point(x[0], 1.0) == TREE.query_ball_point(same.data[0], 1.0)
         assert tree.count_neighbors(tree, 1.0) == same.count_neighbors(same, 1.0)
+        assert TREE.count_neighbors(tree, 1.0, weights=None) == TREE.count_neighbors(same, 1.0)
+        assert TREE.query_ball_tree(other=tree, r=2.0) == TREE.query_ball_tree(same, 2.0)
         assert (tree.n, tree.m) == (4, 3)
         return np.sum(np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1))
 
     expected, _ = directional(f, X, U, step=1e-4)
     assert np.sum(grad(f)(X) * U) == pytest.approx(float(expected), rel=1e-7)
+
+
+@pytest.mark.parametrize("count", [
+    lambda x: len(KDTree(x).query_pairs(1.0)), lambda x: TREE.count_neighbors(cKDTree(x), 1.0),
+    lambda x: len(TREE.query_ball_point(x, 1.0)),
+])  # fmt: skip
+def test_a_compiled_program_counts_no_neighbours(count):
+    with pytest.raises(NoRule, match="query alone"):
+        compile(grad(lambda x: count(x) * np.sum(x)))(X)
 
 
 @pytest.mark.parametrize("f, what", [

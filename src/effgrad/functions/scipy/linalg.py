@@ -378,7 +378,7 @@ RULES: list[Reached] = rules_of(scipy.linalg, {
     "solve": _solve, "inv": _inv, "det": _det, "solve_triangular": _solve_triangular, "lu": over_batches(_lu, 2),
     "lu_factor": over_batches(_lu_factor, 2), "lu_solve": _lu_solve,
     "solve_continuous_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q),
-    "solve_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q), 
+    "solve_lyapunov": lambda a, q: sylvester(a, conj(mT(a)), q),
     "solve_discrete_lyapunov": over_batches(_discrete_lyapunov, 2, 2),
     "eigh": _eigh,
     "eigvalsh": lambda a, b=None, *, lower=True, subset_by_index=None: _eigh(

@@ -26,7 +26,7 @@ class Tree:
         reals(NAME, self.data)
         (self.n, self.m), values = shape_of(self.data), plain(self.data)
         # Of points that are not known yet there is no tree, but an empty one has its options.
-        self.boxes = kind(np.zeros((0, self.m)), *args, **options).boxsize
+        self.boxsize = kind(np.zeros((0, self.m)), *args, **options).boxsize
         self.plain = None if isinstance(values, Tracer) else kind(values, *args, **options)
 
     def query(self, x: Value, *args: Option, **options: Option) -> Value:
@@ -35,24 +35,26 @@ class Tree:
     def __getattr__(self, name: str) -> Value:
         if name.startswith("__"):
             raise AttributeError(name)
-        require(self.plain is not None, NAME, "query alone, in a compiled program and in a batch")
-        return _constant(self.plain, name)
+        return _constant(self, name)
 
 
 def _constant(tree: Value, name: str) -> Value:
     """Return an attribute of a tree, a constant: which points are near does not change with their places smoothly."""
-    found = getattr(tree, name)
     require(name != "sparse_distance_matrix", NAME, "query; take the distances of the pairs that query_pairs finds")
+    found = getattr(_plain(tree), name)
 
     def call(*args: Value, **options: Value) -> Value:
-        named = {key: _plain(value) for key, value in options.items()}
-        return found(*map(_plain, args), **named)
+        return found(*map(_plain, args), **{key: _plain(value) for key, value in options.items()})
 
     return call if callable(found) else found
 
 
 def _plain(value: Value) -> Value:
-    return value.plain if isinstance(value, Tree) else plain(np.asarray(value)) if traced_inside(value) else value
+    """Return an argument of a tree's method, or a tree, as SciPy takes it."""
+    found = value.plain if isinstance(value, Tree) else plain(np.asarray(value)) if traced_inside(value) else value
+    known = found is value or not (found is None or isinstance(found, Tracer))
+    require(known, NAME, "query alone, in a compiled program and in a batch")
+    return found
 
 
 def _query(
@@ -63,8 +65,8 @@ def _query(
     x, bound, values = np.asarray(x), plain(distance_upper_bound), plain(tree.data)
     reals(f"{NAME}.query", x)
     if isinstance(plain(x), Tracer) or isinstance(values, Tracer) or isinstance(bound, Tracer):
-        found = np.all(np.asarray(k) <= tree.n) and eps == 0
-        require(bool(found), f"{NAME}.query", "as many points as there are, and eps=0")
+        exact = np.all(np.asarray(k) <= tree.n) and eps == 0
+        require(bool(exact), f"{NAME}.query", "as many points as there are, and eps=0")
         numbers = _nearest(tree, plain(x), k, p, bound)
         return _distances(tree, x, numbers, p), numbers
     distances, numbers = _plain(tree).query(plain(x), k, eps, p, bound, workers)
@@ -90,8 +92,7 @@ def _distances(tree: Value, x: Value, numbers: Value, p: float) -> Value:
 
 def _difference(tree: Value, x: Value, points: Value) -> Value:
     """The differences of points, to the nearest image of each in a periodic box."""
-    boxes = tree.boxes if isinstance(tree, Tree) else tree.boxsize
-    difference = x - points
+    boxes, difference = tree.boxsize, x - points
     if boxes is None or not np.any(boxes):
         return difference
     turns = np.round(plain(difference) / np.where(boxes > 0, boxes, np.inf))
@@ -106,16 +107,12 @@ METHODS = ("query_ball_point", "count_neighbors", "query_pairs", "query_ball_tre
 
 
 def _method(name: str) -> Function:
-    def method(tree: Value, *args: Value, **options: Value) -> Value:
-        require(not any(isinstance(plain(v), Tracer) for v in (*args, *options.values())), NAME,
-                "query alone, in a compiled program and in a batch")  # fmt: skip
-        return _constant(tree, name)(*args, **options)
-
-    return method
+    return lambda tree, *args, **options: _constant(tree, name)(*args, **options)
 
 
 RULES: list[Reached] = [
     *((scipy.spatial, kind.__name__, _made(kind)) for kind in TREES),
     *((kind, "query", Method(_query, lambda _: False)) for kind in TREES),
-    *((kind, name, Method(_method(name), lambda _: False)) for kind in TREES for name in METHODS if name in vars(kind)),
+    # Always, as another tree among the arguments may be of traced points.
+    *((kind, name, Method(_method(name), lambda _: True)) for kind in TREES for name in METHODS if name in vars(kind)),
 ]
