@@ -168,10 +168,24 @@ def views_of_one_state(x):
     return np.sum(s**2) + np.sum(even * odd)
 
 
+def backward_slices(x):
+    """Durbin's recursion turns a part that grows; the others have bounds that wrap, are clipped, or leave nothing."""
+    y, a, t = np.concatenate([x, np.zeros(STEPS)]), -x[0], 1.0
+    for k in range(6, 6 + STEPS):
+        a = -(0.1 * np.cos(k) + np.dot(np.flip(y[:k]), y[:k])) / (2 + a * a)
+        y[:k] += 0.1 * a * y[:k][::-1]
+        y[k] = np.sin(a)
+        t = 0.9 * t + y[: k - 1] @ y[k - 1 : 0 : -1] + y[k - 3 : k - 6 : -1] @ x[2::-1]
+        t = t + 0.1 * np.sum(y[: -k - 1 : -1] * y[: k - 1 : -1][: STEPS + 6 - k][0])
+        t = t + np.sum(x[k % 8 :: -1]) * np.sum(x[: k % 7 - 4 : -1]) - np.sum(x[-k % 5 - 2 : k % 3 : -1] ** 2)
+        t = t + np.sum(x[k % 3 : k % 4 : -1]) + np.sum(x[3 - k % 9 :: -1])
+    return np.tanh(t) + np.sum(y**2)
+
+
 PROGRAMS = [
     rolled_by_changing_integers, quotients_and_remainders, rounded_to_integers, places_of_extremes, places_of_nans,
     sums_and_products_of_integers, questions_of_several, items_by_changing_integers, strides_that_change, butterflies,
-    matched, bound_inside_expressions, views_of_one_state,
+    matched, bound_inside_expressions, views_of_one_state, backward_slices,
 ]  # fmt: skip
 POINT = np.array([0.31, -0.47, 0.62, 0.23, -0.15, 0.55])
 DIRECTION = np.array([0.4, -1.1, 0.7, 0.2, 0.9, -0.5])

@@ -138,14 +138,17 @@ class Indexed(Statements):
         if all(isinstance(p, int | np.integer | None) for p in (k.start, k.stop, step, n)):
             places = range(n)[k]  # type: ignore[arg-type]
             return Affine(places.start if len(places) else 0), step, len(places)
-        if step != 1:
+        if step not in (1, -1):
             return self._strided_slice(k, n, step)
-        start, stop = self._bound(k.start, n, 0), self._bound(k.stop, n, n)
-        extent = stop - start
+        if step == 1:
+            first, end = self._bound(k.start, n, 0), self._bound(k.stop, n, n)
+        else:  # the elements after `stop`, and up to `start`
+            first, end = self._bound(k.stop, n, 0, past=1), self._bound(k.start, n, n, past=1)
+        extent = end - first
         high = self.ranges.upper(extent)
         if high is not None and high <= 0:
-            return Affine(), 1, 0
-        return start, 1, as_constant(self.at_least_zero(extent, n))
+            return Affine(), step, 0
+        return first if step == 1 else end - 1, step, as_constant(self.at_least_zero(extent, n))
 
     def _strided_slice(self, k: slice, n: Extent, step: Extent) -> tuple[Affine, Extent, Extent]:
         """The start, step and extent of a slice whose bounds or step change, in either direction."""
@@ -194,17 +197,19 @@ class Indexed(Statements):
         reach = 0, self.ranges.most(extent if most is None else most)
         return integer(self.kept_integer(longest, reach, ("extent", extent)))
 
-    def _bound(self, k: Value, n: Extent, default: Extent) -> Affine:
+    def _bound(self, k: Value, n: Extent, default: Extent, past: int = 0) -> Affine:
+        """A bound of a slice of an axis, clipped; if `past` is 1, the place after it."""
         if k is None:
             return affine(default)
         i, place, low, room = self.located(k, n)
         beyond = self.ranges.upper(affine(n) - place)
-        if low is not None and low >= 0 and room is not None and room >= 0:
-            return place
-        if low is not None and low >= 0 and beyond is not None and beyond <= 0:
+        if low is not None and low >= 0 and room is not None and room >= past:
+            return place + past
+        if low is not None and low >= 0 and beyond is not None and beyond <= past:
             return affine(n)
-        inside = element(MINIMUM, element(MAXIMUM, self.from_beginning(i, n), ZERO), index(affine(n)))
-        return integer(self.kept_integer(inside, (0, self.ranges.most(n)), ("bound", i, affine(n))))
+        at = element(ADD, self.from_beginning(i, n), constant(past)) if past else self.from_beginning(i, n)
+        inside = element(MINIMUM, element(MAXIMUM, at, ZERO), index(affine(n)))
+        return integer(self.kept_integer(inside, (0, self.ranges.most(n)), ("bound", i, affine(n), past)))
 
     def transpose(self, value: View | Lazy, axes: Sequence[int] | None = None) -> View | Lazy:
         """Return the value with its axes permuted."""
