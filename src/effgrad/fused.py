@@ -92,7 +92,7 @@ def _accumulated_call(read: Function, leaves: list[Value], tree: Structure, inne
 
 def read_only(value: Value) -> Value:
     """Return a constant argument, an array as a read-only view, because a write to it might not reach the caller."""
-    if isinstance(value, np.ndarray) and not isinstance(value, Tracer):
+    if not isinstance(value, Tracer) and isinstance(value, np.ndarray):
         value = value.view()
         value.flags.writeable = False
     return value

@@ -3,6 +3,8 @@
 Each program is run untraced by NumPy, and its derivatives are compared with central differences of that run.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -310,6 +312,77 @@ def test_filling_takes_linear_work(run):
         return a[n - 1]
 
     np.testing.assert_allclose(run(grad)(f)(2.0, 20_000), 1.0001**19_999)
+
+
+def traced_elements(x):
+    y = x * 1.0
+    for i in range(len(x)):
+        y[i] = 0.5 * y[i]
+    return y
+
+
+def by_what_came_before(x):
+    y = np.zeros_like(x)
+    for i in range(len(x)):
+        y[i] = x[i] - x[:i] @ y[:i]
+    return y
+
+
+def from_the_end(x):
+    y = np.zeros_like(x)
+    for i in reversed(range(len(x))):
+        y[i] = x[i] - x[i + 1 :] @ y[i + 1 :]
+    return y
+
+
+def by_both_neighbours(x):
+    y = np.zeros_like(x)
+    for i in range(1, len(x) - 1):
+        y[i] = 0.3 * np.sum(y[i - 1 : i + 2]) + x[i]
+    return y
+
+
+def by_columns_transposed(x):
+    y = np.zeros((len(x), 3)).T
+    for i in range(1, len(x)):
+        y[:, i] = x[i] + 0.5 * y[::-1, i - 1]
+        y.T[i] += 0.1 * y[:, : i + 1].sum(axis=1)
+    return y
+
+
+def triangle(x):
+    a = np.outer(x, x) + len(x) * np.eye(len(x))
+    for i in range(len(x)):
+        a[i, :i] -= a[:i, :i] @ a[i, :i]
+    return a
+
+
+def calls_of(f, *args):
+    """How many functions, Python's and compiled ones, a call runs."""
+    count = 0
+
+    def note(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        f(*args)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [traced_elements, by_what_came_before, from_the_end, by_both_neighbours, by_columns_transposed, triangle],
+)
+def test_filling_takes_as_many_calls_for_each_write_however_it_is_read(fill):
+    derivative = grad(lambda x: np.sum(fill(x) ** 2))
+    derivative(np.ones(5))
+    few, many = (calls_of(derivative, np.linspace(0.1, 0.2, n)) for n in (50, 200))
+    assert many < 4.8 * few
+    check_grad(lambda x: np.sum(fill(x) ** 2), np.linspace(0.1, 0.2, 9))
 
 
 def test_what_numpy_refuses_is_refused(run):

@@ -31,7 +31,8 @@ Path = tuple[Callable[[Any], Any], ...]
 # The time of a write, its addresses, and what it overwrote: numbers, or each element's last write and its index there.
 Write = tuple[int, Any, Any]
 
-# A read from more than MANY writes merges them if the memory has at most ELEMENTS elements for each write.
+# A read from several writes merges them if the reads since the last merge have read from more than MANY writes, and the
+# memory has at most ELEMENTS elements for each: to read from one takes as long as to copy thousands of elements.
 MANY = 3
 ELEMENTS = 4096
 
@@ -41,7 +42,7 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten",
-        "borrowed", "made_at", "merged_at", "history", "rewound", "raw", "log",
+        "borrowed", "made_at", "merged_at", "history", "rewound", "raw", "log", "visited",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
@@ -63,8 +64,9 @@ class Storage:
         self.history: Any = None
         # Whether the fields are those of an earlier time, shared with the state to restore: a write copies them first.
         self.rewound = False
-        # The writes since the last merge, with what they overwrote.
+        # The writes since the last merge, with what they overwrote, and how many of them reads have read from.
         self.log: list[Write] = []
+        self.visited = 0
         # Whether somebody else refers to the base: a write goes to a copy of it.
         self.borrowed = False
         # The `effgrad.arrays.written.Memory` of the plain array whose elements are here, if there is one.
@@ -181,7 +183,7 @@ class Storage:
                 self.merged_at, self.history = next(clock), before
             # The base may be a number broadcast over the memory, or be kept by `history`. So a write goes to a copy.
             self.base, self.borrowed = self.read(self.addresses), True
-            self.writes, self.writer, self.element, self.log = [], None, None, []
+            self.writes, self.writer, self.element, self.log, self.visited = [], None, None, [], 0
         return self.base
 
     def read(self, addresses: Value) -> Value:
@@ -202,9 +204,6 @@ class Storage:
         writers, elements = self.writer[addresses], self.element[addresses]
         if addresses.size == 0:
             return self._from_base(addresses)
-        if addresses is not self.addresses and self.should_merge(writers, parts):
-            self.merge_writes()
-            return self._from_base(addresses)
         first = writers.item(0)
         if (writers == first).all():
             if first < 0:
@@ -216,6 +215,9 @@ class Storage:
         """Return the values at addresses whose elements come from several writes."""
         order = np.argsort(writers, kind="stable")
         chosen, starts = np.unique(writers[order], return_index=True)
+        if addresses is not self.addresses and self.should_merge(len(chosen)):
+            self.merge_writes()
+            return self._from_base(addresses)
         places = np.split(order, starts[1:])
         written = [(self.writes[k], at) for k, at in zip(chosen, places, strict=True) if k >= 0]
         values = [v if ndim_of(v) == 0 else _elements(v, elements[at], at.shape) for v, at in written]
@@ -223,17 +225,14 @@ class Storage:
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return operations.overwrite(start, *values, places=tuple(kept))
 
-    def should_merge(self, writers: Value, parts: object) -> bool:
-        """Whether a read merges all writes: if it reads many writes and the memory is not much larger than they are.
+    def should_merge(self, count: int) -> bool:
+        """Whether a read from `count` writes merges all: if reads have taken about the time of a merge.
 
-        To read from one write costs some ten microseconds, as much as thousands of elements. Merging costs time for
-        each element but removes the writes, so the two balance, and filling an array and reading it takes linear time.
+        Merging takes time for each element, but removes the writes. So filling an array takes linear time, however the
+        program reads it meanwhile.
         """
-        size, count = self.addresses.size, len(self.writes)
-        if parts or count < MANY or size > ELEMENTS * count:
-            return False
-        few = writers.ravel()[: 4 * MANY]
-        return len(np.unique(few)) > MANY
+        self.visited += count
+        return not PARTS.get() and self.visited > MANY and self.addresses.size <= ELEMENTS * self.visited
 
     def _from_base(self, addresses: Value) -> Value:
         if addresses is self.addresses:

@@ -150,6 +150,7 @@ class Mutable(TracedArray):
     ndim = property(lambda self: self.handle.outline().ndim)
     size = property(lambda self: self.handle.outline().size)
     dtype = property(lambda self: self.handle.dtype)
+    form = property(lambda self: self.handle.storage.base)  # so that a class is known without reading the memory
 
     def __init__(self, owner: Activation, primal: Value, shadow: Shadow) -> None:
         _OWNER.__set__(self, owner)
@@ -211,9 +212,7 @@ def _row_places(index: Index) -> Callable[[], Index] | None:
 
 def _listed(index: Index) -> bool:
     """Whether an index is one staged array of integers. Such an index selects a copy and not a view."""
-    if not isinstance(index, Tracer) or staging((index,)) is None:
-        return False
-    return index.dtype.kind in "iu" and index.ndim > 0
+    return isinstance(index, Tracer) and staging((index,)) is not None and index.dtype.kind in "iu" and index.ndim > 0
 
 
 def held(owner: Activation, primal: Value, shadow: Shadow) -> Value:

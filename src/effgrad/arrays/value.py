@@ -124,8 +124,10 @@ class Tracer:
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         # Code that asks isinstance(x, np.ndarray) takes its untraced branch. Other classes are not imitated.
-        kind: type = self.primal.__class__
+        kind: type = self.form.__class__
         return kind if issubclass(kind, NUMERIC) and not asked_by_dask() else type(self)
+
+    form: Any = property(lambda self: self.primal)  # a value of the class
 
     def plain(self) -> Value:
         """Return the value below all derivatives, which rules treat as plain. A staged or batched value is itself."""
@@ -309,10 +311,9 @@ def plain(value: Value) -> Value:
 
 
 def plain_tree(tree: Tree) -> Value:
-    kind = type(tree)
-    if kind in (list, tuple):
-        return kind(plain_tree(item) for item in tree)
-    if kind is dict:
+    if type(tree) in LISTS:
+        return type(tree)(map(plain_tree, tree))
+    if type(tree) is dict:
         return {key: plain_tree(item) for key, item in tree.items()}
     tree = plain(tree)
     return to_operand(tree) if is_foreign(tree) else tree
@@ -343,9 +344,8 @@ def outline(value: Value) -> Value:
 
 def contiguous(value: Value) -> bool:
     """Whether the elements of a value lie in memory one after the other in C order."""
-    if isinstance(value, Tracer):
-        return bool(value.contiguous())
-    return not isinstance(value, np.ndarray) or value.flags.c_contiguous
+    own = isinstance(value, Tracer)
+    return value.contiguous() if own else not isinstance(value, np.ndarray) or value.flags.c_contiguous
 
 
 def decided(condition: Value) -> bool:

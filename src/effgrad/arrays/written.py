@@ -312,9 +312,9 @@ def read(value: Value, within: tuple[object, ...] = ()) -> Value:
 
     `within` are the enclosing containers; a container that contains itself is returned unchanged.
     """
-    if not memories:
+    if not memories or isinstance(value, Tracer):
         return value
-    if isinstance(value, np.ndarray) and not isinstance(value, Tracer):
+    if isinstance(value, np.ndarray):
         memory = memory_of(value)
         return value if memory is None else memory.value(value)
     if type(value) not in (list, tuple, dict):

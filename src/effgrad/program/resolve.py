@@ -181,7 +181,7 @@ def method(f: MethodType) -> Object:
 
 def builtin(f: Any) -> Object:
     owner = f.__self__
-    if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
+    if not isinstance(owner, Tracer) and isinstance(owner, np.ndarray):
         return functools.partial(bound_method, f)
     if owner is None or type(owner) is ModuleType:
         if root_of(f.__module__) == "numpy":
@@ -359,7 +359,7 @@ def descriptor(f: Function) -> Object:
     owner = getattr(f, "__self__", None)
     if isinstance(owner, type) and f.__name__ == "__call__":  # `super().__call__` in a metaclass
         return functools.partial(construct, owner)
-    if isinstance(owner, np.ndarray) and not isinstance(owner, Tracer):
+    if not isinstance(owner, Tracer) and isinstance(owner, np.ndarray):
         return functools.partial(bound_method, f)
     of = getattr(f, "__objclass__", None)
     return of_number(f) if of in PYTHON_NUMBERS else functools.partial(of_array, f) if of is np.ndarray else f

@@ -20,12 +20,12 @@ from effgrad.vocabulary import Object, Params, Tree
 
 def is_subclass(value: object) -> bool:
     """Whether a value is an array of a subclass of `np.ndarray`."""
-    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and not isinstance(value, Tracer)
+    return type(value) is not np.ndarray and not isinstance(value, Tracer) and isinstance(value, np.ndarray)
 
 
 def is_held(value: Object) -> bool:
     """Whether a value is an array, of any class, whose memory holds traced values."""
-    held = bool(memories) and isinstance(value, np.ndarray) and not isinstance(value, Tracer)
+    held = bool(memories) and not isinstance(value, Tracer) and isinstance(value, np.ndarray)
     return held and memory_of(value) is not None
 
 
