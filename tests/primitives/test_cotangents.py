@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from effgrad import grad, jacobian, vjp
-from effgrad.primitives import cotangents
+from effgrad.primitives import cotangents, totals
 
 LARGE = np.linspace(0.5, 1.5, 10_000)
 
@@ -89,7 +89,7 @@ def test_sums_over_any_axes(shape, dtype):
     x = np.random.default_rng(0).normal(size=shape).astype(dtype)
     ranges = [tuple(range(i, j)) for i in range(len(shape)) for j in range(i + 1, len(shape) + 1)]
     for axes in [None, *range(-len(shape), len(shape)), *ranges, (0, len(shape) - 1)][: None if len(shape) > 1 else -1]:
-        total = cotangents.total_over(x, axes)
+        total = totals.total_over(x, axes)
         expected = np.sum(x, axis=axes)
         assert total.shape == expected.shape and total.dtype == expected.dtype
         rounding = 4 * np.finfo(dtype).eps * np.sum(np.abs(x), axis=axes)

@@ -19,7 +19,7 @@ from effgrad.errors import NoRule
 from effgrad.primitives.elementwise import absolute
 from effgrad.primitives.given import as_computed, value_with_derivative
 from effgrad.primitives.primitive import linear
-from effgrad.vocabulary import Value
+from effgrad.vocabulary import Function, Value
 
 
 def is_complex(x: Value) -> bool:
@@ -29,11 +29,14 @@ def is_complex(x: Value) -> bool:
     return type(value) is not float and np.result_type(value).kind == "c"
 
 
-real = linear(lambda z: np.real(z), lambda g, z: np.real(g), name="real", counterpart=any_type("real"))
-imag = linear(lambda z: np.imag(z), lambda g, z: -1j * np.real(g), name="imag", counterpart=any_type("imag"))
-conjugate: Any = linear(
-    lambda z: np.conjugate(z), lambda g, z: np.conjugate(g), name="conjugate", counterpart=any_type("conj")
-)
+def _by_element(function: Function, transpose: Function, name: str) -> Any:
+    """Return a real-linear function of each element by itself."""
+    return linear(function, transpose, name=name, by_element=True, counterpart=any_type(name[:4]))
+
+
+real = _by_element(lambda z: np.real(z), lambda g, z: np.real(g), "real")
+imag = _by_element(lambda z: np.imag(z), lambda g, z: -1j * np.real(g), "imag")
+conjugate = _by_element(lambda z: np.conjugate(z), lambda g, z: np.conjugate(g), "conjugate")
 
 
 _REAL = ComplexPart(real, lambda z, part: part + 1j * imag(z))

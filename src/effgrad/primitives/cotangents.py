@@ -16,7 +16,8 @@ from effgrad.arrays.layout import BASIC, DOUBLES, LARGE_BYTES, index_parts
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
 from effgrad.primitives.indices import basic
-from effgrad.vocabulary import Axis, Cotangent, Index, Option, Shape, Value
+from effgrad.primitives.totals import sum_to
+from effgrad.vocabulary import Cotangent, Function, Index, Option, Shape, Value
 
 
 class Masked:
@@ -113,16 +114,22 @@ class Scattered:
     def known(self) -> Value:
         mask: Value = _zeros(self.shape, bool)
         for index, piece in self.pieces:
-            if type(piece) is Masked and type(piece.mask) is type(mask) is np.ndarray and staging((index,)) is None:
+            inside = known_of(piece)
+            if type(inside) is type(mask) is np.ndarray and staging((index,)) is None:
                 if basic(index):
-                    mask[index] |= piece.mask  # `at` takes 600 times as long for 100,000 elements
+                    mask[index] |= inside  # `at` takes 600 times as long for 100,000 elements
                 else:
-                    np.logical_or.at(mask, index, piece.mask)
+                    np.logical_or.at(mask, index, inside)
             elif staging((index,)) is None and not isinstance(mask, Tracer):
                 mask[index] = True
             else:  # the index itself depends on the program's inputs
                 mask = operations.setitem(mask, True, index=index)
         return mask
+
+
+def known_of(g: Cotangent) -> Value:
+    """Return the mask of the elements that are not structurally zero, or True for all."""
+    return g.mask if type(g) is Masked else g.known() if type(g) in FORMS else True
 
 
 def dense(g: Cotangent) -> Value:
@@ -247,8 +254,6 @@ def _references(cells: list[Cotangent], name: int) -> int:
 
 # The reference count of an object held only by a list; it is measured because it depends on the Python version.
 ALONE = _references([object()], 0)
-# NumPy sums slowly rows up to length SHORT and up to NARROW columns, in arrays larger than LONG.
-SHORT, NARROW, LONG = 64, 256, 1000
 
 
 def to_masked(g: Cotangent) -> Value:
@@ -297,7 +302,7 @@ def _product_where(mask: Value, a: Value, b: Value) -> Value:
 
 
 # Functions of NumPy itself, without rules.
-_zeros, _ones, _array = numpy.zeros, numpy.ones, numpy.array
+_zeros = numpy.zeros
 
 
 def select(g: Cotangent, weight: Value) -> Value:
@@ -318,15 +323,25 @@ def transposed(transpose: Value, moves: bool, g: Cotangent, *args: Value, **para
     """Return `transpose` of a cotangent; if the function only moves elements, the mask is transposed with it."""
     if type(g) not in FORMS:
         return transpose(g, *args, **params)
-    value = transpose(dense(g), *args, **params)
-    if type(value) in (Block, Scattered) and moves and type(g) is Masked:
+    whole = dense(g)
+    value = transpose(whole, *args, **params)
+    if type(value) in (Block, Scattered) and moves:
         pieces = value.pieces if type(value) is Scattered else [(value.index, value.value)]
-        kept = [(index, piece) for index, piece in ((i, masked(p, g.mask)) for i, p in pieces) if piece is not None]
+        placed = [(index, g if piece is whole else masked(piece, known_of(g))) for index, piece in pieces]
+        kept = [(index, piece) for index, piece in placed if piece is not None]
         return Scattered(value.shape, kept) if kept else None
-    if not moves or type(value) in FORMS:
+    if not moves or type(value) is Masked:
         return value
-    mask = g.mask if type(g) is Masked else g.known()
-    return masked(value, as_mask(transpose(movable(mask), *args, **params)))
+    return masked(value, as_mask(transpose(movable(known_of(g)), *args, **params)))
+
+
+def mapped(function: Function, g: Cotangent) -> Cotangent:
+    """Return a linear function of each element of a cotangent, keeping structural zeros."""
+    if type(g) is Scattered:
+        return Scattered(g.shape, [(index, mapped(function, piece)) for index, piece in g.pieces])
+    if type(g) is Block:
+        return Block(g.shape, g.index, function(g.value))
+    return Masked(function(g.value), g.mask) if type(g) is Masked else function(g)
 
 
 def movable(mask: Value) -> Value:
@@ -353,48 +368,3 @@ def unbroadcast(g: Cotangent, target: Value) -> Value:
             return g
         return masked(sum_to(g.value, shape), sum_to(g.mask * 1.0, shape) != 0)
     return g if getattr(g, "shape", ()) == shape else sum_to(g, shape)
-
-
-def sum_to(g: Cotangent, shape: Shape) -> Value:
-    given = np.shape(g)
-    extra = len(given) - len(shape)
-    axes = (*range(extra), *[extra + i for i, n in enumerate(shape) if n == 1 and given[extra + i] != 1])
-    total = sum_over(g, axes)
-    return total.reshape(shape) if shape else total
-
-
-def sum_over(g: Cotangent, axes: Axis) -> Value:
-    """Return the sum of a plain or traced array over some axes, which are in order."""
-    return total_over(g, axes) if type(g) is np.ndarray else np.sum(g, axis=axes)
-
-
-def total_over(x: Value, axes: Axis) -> Value:
-    """Return the sum of a plain array over some axes, in order, or over all axes (None).
-
-    NumPy's sum over many short rows, or down few columns, takes up to ten times longer than a product with ones.
-    """
-    if type(axes) is int and -x.ndim <= axes < x.ndim:
-        axes = (axes % x.ndim,)
-    if type(axes) is tuple and x.size > LONG and 0 < len(axes) < x.ndim and x.dtype.char in "fd":
-        first, last = axes[0], axes[-1] + 1
-        if 0 <= first and last <= x.ndim and axes == tuple(range(first, last)) and x.flags.c_contiguous:
-            rows, length, columns = (math.prod(part) for part in (x.shape[:first], x.shape[first:last], x.shape[last:]))
-            kept = x.shape[:first] + x.shape[last:]
-            if columns == 1 and length <= SHORT:
-                return (x.reshape(rows, length) @ _ones(length, x.dtype)).reshape(kept)
-            if 1 < columns <= NARROW and length > 1 and length * columns > SHORT:
-                return np.matmul(_ones(length, x.dtype), x.reshape(rows, length, columns)).reshape(kept)
-    return np.add.reduce(x, axis=axes)
-
-
-def spread(g: Cotangent, shape: Shape) -> Value:
-    """Return `np.broadcast_to(g, shape)`, for plain arrays in a third of the time."""
-    kind = type(g)
-    if kind in (float, np.float64):
-        g = _array(g)
-    elif kind is not np.ndarray or g.dtype.kind not in "fc" or not g.flags.c_contiguous:
-        return np.broadcast_to(g, shape)
-    lead = (0,) * (len(shape) - g.ndim)
-    return np.ndarray(
-        shape, g.dtype, g, 0, (*lead, *[0 if n == 1 else step for n, step in zip(g.shape, g.strides, strict=True)])
-    )

@@ -29,6 +29,7 @@ from effgrad.primitives import eigenseries
 from effgrad.primitives.batching import stacked
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.cotangents import dense
+from effgrad.primitives.defective import completed_basis
 from effgrad.primitives.factors import QRResult as QRResult
 from effgrad.primitives.factors import adjoint, hermitian_of_triangle, into_triangle
 from effgrad.primitives.factors import cholesky as cholesky
@@ -36,7 +37,7 @@ from effgrad.primitives.factors import qr_packed as qr_packed
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
 from effgrad.primitives.product import inv, mT, solve
-from effgrad.primitives.quotients import diagonal, nonzero_mask, of_phases, over_differences, phases
+from effgrad.primitives.quotients import diagonal, nonzero_mask, of_phases, over_differences, phases, undefined_where
 from effgrad.vocabulary import Cotangent, Tangent, Value
 
 # Hermitian matrices; the primitive packs the row of eigenvalues on top of the matrix of eigenvectors.
@@ -66,7 +67,7 @@ def _eigh_jvp(t: Tangent, y: Value, a: Value, lower: bool) -> Value:
 
 def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
     w, v = np.real(y[..., 0, :]), y[..., 1:, :]
-    gw, gv, known = _of_packed(g)
+    gw, gv, _, known = _of_packed(g)
     gv = conj(gv)
     if is_complex(v):
         gv = gv + of_phases(np.sum(conj(gv) * v, axis=-2, keepdims=True), gv, v, _kept_real(lower))
@@ -77,10 +78,11 @@ def _eigh_vjp(g: Cotangent, y: Value, a: Value, lower: bool) -> Value:
     return into_triangle(conj(np.matmul(np.matmul(v, middle), adjoint(v))), lower)
 
 
-def _of_packed(g: Cotangent) -> tuple[Value, Value, Value]:
-    """Return the cotangents of eigenvalues and eigenvectors, and the mask of the latter without structural zeros."""
+def _of_packed(g: Cotangent) -> tuple[Value, Value, Value, Value]:
+    """Return the cotangents of eigenvalues and of eigenvectors, and the masks of both without structural zeros."""
     known, g = nonzero_mask(g), dense(g)
-    return g[..., 0, :], g[..., 1:, :], known if known is True else known[..., 1:, :]
+    masks = (True, True) if known is True else (known[..., 0, :], known[..., 1:, :])
+    return g[..., 0, :], g[..., 1:, :], *masks
 
 
 eigh_packed = general(
@@ -130,13 +132,14 @@ def _eig_value(a: Value) -> Value:
 
 def _eig_jvp(t: Tangent, y: Value, a: Value) -> Value:
     w, v = y[..., 0, :], y[..., 1:, :]
-    inner = np.linalg.solve(v, np.matmul(t, v))
+    basis, dependent = completed_basis(a, w, v)
+    inner = np.linalg.solve(basis, np.matmul(t, v))
     turned = np.matmul(v, over_differences(inner, w))
     # LAPACK's eigenvectors have length 1, and their largest element is real.
     length = np.real(np.sum(conj(v) * turned, axis=-2, keepdims=True))
     phase = np.imag(np.sum(turned * _over_largest(v), axis=-2, keepdims=True))
     turned = turned - v * (length + 1j * phase)
-    return np.concatenate([diagonal(inner)[..., None, :], turned], axis=-2)
+    return np.concatenate([undefined_where(diagonal(inner), dependent)[..., None, :], turned], axis=-2)
 
 
 def _largest(v: Value) -> Value:
@@ -153,11 +156,13 @@ def _over_largest(v: Value) -> Value:
 
 def _eig_vjp(g: Cotangent, y: Value, a: Value) -> Value:
     w, v = y[..., 0, :], y[..., 1:, :]
-    gw, gv, known = _of_packed(g)
+    gw, gv, values, known = _of_packed(g)
+    basis, dependent = completed_basis(a, w, v)
+    gw = undefined_where(gw, dependent & values)
     along, before = np.sum(v * gv, axis=-2, keepdims=True), np.matmul(mT(v), gv)
     gv = gv - conj(v) * np.real(along) - 1j * np.imag(along) * _over_largest(v)
     middle = over_differences(np.matmul(mT(v), gv), w, known, before) + gw[..., None, :] * np.eye(w.shape[-1])
-    return np.matmul(np.linalg.solve(mT(v), middle), mT(v))
+    return np.matmul(np.linalg.solve(mT(basis), middle), mT(v))
 
 
 eig_packed = general(_eig_value, _eig_jvp, _eig_vjp, name="eig", forms=True, batch=stacked, counterpart=BY_NUMPY)

@@ -19,7 +19,7 @@ import numpy as np
 
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import plain
-from effgrad.primitives import cotangents
+from effgrad.primitives import cotangents, totals
 from effgrad.primitives.indices import last_writes
 from effgrad.primitives.primitive import Facts, Primitive, linear, zeros_like
 from effgrad.vocabulary import Cotangent, Function, Option, Params, Shape, Tangent, Value
@@ -78,7 +78,7 @@ def _walked_back(view: Function) -> Function:
         except TypeError:  # a shape given as a list is not hashable, so it cannot be a cache key
             repeats, order = _way_back(view, shape, **params)
         if repeats:
-            g = cotangents.sum_over(g, repeats)
+            g = totals.sum_over(g, repeats)
         if order:
             g = g.T if order == tuple(range(len(order)))[::-1] else g.transpose(order)
         if shape_of(g) == shape:

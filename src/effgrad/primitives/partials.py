@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from effgrad.arrays.layout import DOUBLES
-from effgrad.primitives import cotangents
+from effgrad.primitives import cotangents, totals
 from effgrad.vocabulary import Cotangent, Function, Partial, Tangent, Value
 
 # A rule that carries a derivative through one argument, or None.
@@ -165,6 +165,6 @@ def _mapped(g: Cotangent, linear: Function) -> Value:
 def broadcast_like(t: Tangent, result: Value) -> Value:
     """Return a tangent broadcast to the shape of the result that it belongs to."""
     if type(t) is float or t is None:
-        return t if t is None or not getattr(result, "shape", ()) else cotangents.spread(t, result.shape)
+        return t if t is None or not getattr(result, "shape", ()) else totals.spread(t, result.shape)
     shape = getattr(result, "shape", ())
-    return t if getattr(t, "shape", ()) == shape else cotangents.spread(t, shape)
+    return t if getattr(t, "shape", ()) == shape else totals.spread(t, shape)

@@ -245,14 +245,14 @@ def constant(function: Function, name: str = "", **facts: Unpack[Facts]) -> Prim
 
 
 def linear(
-    function: Function, *transposes: Rule, name: str = "", moves: bool = False,
+    function: Function, *transposes: Rule, name: str = "", moves: bool = False, by_element: bool = False,
     each: Callable[[int], Function] | None = None, **facts: Unpack[Facts],
 ) -> Primitive:  # fmt: skip
     """Return a primitive that is linear in each argument separately, from its transposes.
 
     For a product of any number of arguments, `each(index)` gives the transposes instead. With `moves` the function only
     moves or copies elements. Then it is linear in all its arguments jointly, and its transpose preserves structural
-    zeros.
+    zeros, as does that of a function of each element by itself (`by_element`).
     """
     primitive = Primitive(name or function.__name__, function, "linear", **facts)
 
@@ -266,6 +266,8 @@ def linear(
 
     def make_pull(transpose: Function) -> Function:
         def pull(g: Cotangent, y: Value, *args: Value, **params: Option) -> Cotangent:
+            if by_element:
+                return cotangents.mapped(lambda part: transpose(part, *args, **params), g)
             return cotangents.transposed(transpose, moves, g, *args, **params)
 
         return pull

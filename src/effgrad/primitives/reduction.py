@@ -8,7 +8,7 @@ from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer, decided, depends, is_lazy, plain
 from effgrad.errors import NoRule
-from effgrad.primitives import cotangents, machine_code
+from effgrad.primitives import cotangents, machine_code, totals
 from effgrad.primitives.elementwise import add, maximum, minimum
 from effgrad.primitives.given import as_computed, value_with_derivative
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, quotient_or_zero, step_weight
@@ -76,7 +76,7 @@ def _prod_partial(y: Value, x: Value, axis: Axis) -> Value:
 
 sum_ = linear(
     lambda x, axis: np.add.reduce(x, axis=axis),
-    lambda g, x, axis: cotangents.spread(_against(g, x, axis), shape_of(x)), name="sum",
+    lambda g, x, axis: totals.spread(_against(g, x, axis), shape_of(x)), name="sum",
     text="np.sum({0}, axis={axis})", folds=add, counterpart=counterparts.sum_,
 )  # fmt: skip
 cumsum = linear(
@@ -135,19 +135,19 @@ def _gathered(t: Tangent, share: Value, axis: Axis, y: Value) -> Value:
     last = axis is None or axis in (-1, np.ndim(share) - 1)
     if last and type(t) is type(share) is np.ndarray and share.dtype == bool and t.shape == share.shape:
         return t[share].reshape(shape_of(y))[()]
-    return np.sum(t * share, axis=axis)
+    return np.sum(cotangents.chosen(t, share, cotangents.nonzero(share)), axis=axis)
 
 
 def _placed(g: Cotangent, share: object) -> Value:
     """Return the cotangents of elements from their weights in a maximum or minimum and its cotangent."""
-    if type(share) is not np.ndarray or share.dtype != bool or type(g) not in cotangents.PLAIN:
-        return g * share
-    if np.size(g) == 1 and share.ndim:
-        place = np.unravel_index(int(np.argmax(share)), share.shape)
-        return cotangents.block(share.shape, tuple(map(int, place)), np.reshape(g, ())[()])
-    result = np.zeros(share.shape, np.result_type(g))
-    np.copyto(result, g, where=share)
-    return result
+    if type(share) is np.ndarray and share.dtype == bool and type(g) in cotangents.PLAIN:
+        if np.size(g) == 1 and share.ndim:
+            place = np.unravel_index(int(np.argmax(share)), share.shape)
+            return cotangents.block(share.shape, tuple(map(int, place)), np.reshape(g, ())[()])
+        result = np.zeros(share.shape, np.result_type(g))
+        np.copyto(result, g, where=share)
+        return cotangents.masked(result, share)
+    return cotangents.select(g, share)
 
 
 maximum_of, minimum_of = _extremum(np.max, "max", maximum), _extremum(np.min, "min", minimum)
