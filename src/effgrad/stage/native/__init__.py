@@ -148,10 +148,11 @@ class Native:
 
             return check
         assert step.result is not None
-        result, function = self.value(step.result), _with_numbers(node)
+        result = self.value(step.result)
+        if node.primitive.function in INTO:
+            return functools.partial(node.primitive.function, *args, **node.params, vector=result)
+        function = _with_numbers(node)
         unruled, complex_numbers = node.primitive.kind == UNRULED, node.dtype.kind == "c"
-        if function in INTO:
-            return functools.partial(function, *args, **node.params, vector=result)
 
         def apply() -> None:
             value = function(*args, **fill(node.params, slots))

@@ -1,6 +1,8 @@
 """Regions in machine code: compile a region, allocate its memory, and call it."""
 
+import contextlib
 import ctypes
+import operator
 from collections.abc import Generator, Mapping, Sequence
 
 import numpy as np
@@ -55,7 +57,13 @@ class Executable:
         calls = self.calls()
         next(calls)
         self.callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64)(calls.send)
-        self.current: Mapping[Buffer, np.ndarray] = {}
+        # The memory of each buffer, that of the results, and what to copy there before each run.
+        self.current: dict[Buffer, np.ndarray] = {}
+        self.results: dict[Buffer, np.ndarray] = {}
+        self.copied: list[tuple[np.ndarray, np.ndarray]] = []
+        # The arguments and the vector of results to which the function is bound.
+        self.bound: Sequence[Value] = ()
+        self.into: np.ndarray | None = None
         # The addresses of arguments and results change from run to run; those of other buffers stay.
         self.moving = [(k, b) for k, b in enumerate(self.order) if b not in self.memory]
         self.table = self.addresses()
@@ -97,9 +105,10 @@ class Executable:
         """Run the region and return its outputs; with `into`, new float64 outputs are written there, one by one."""
         with self.lock:
             while True:
-                results, code = self.once(arguments, into)
+                code = self.once(arguments, into)
                 if code == 0:
-                    return [results[b] if b in results else self.current[b].copy() for b in self.region.outputs]
+                    made = self.results
+                    return [made[b] if b in made else self.current[b].copy() for b in self.region.outputs]
                 if code == BEYOND:
                     raise OverflowError("an integer in a compiled loop exceeds 64 bits; make it a float")
                 if code >= CHECKED:
@@ -123,35 +132,46 @@ class Executable:
             )
         self.stacks[full] = np.empty(2 * self.stacks[full].size)
 
-    def once(self, arguments: Sequence[Value], into: np.ndarray | None) -> tuple[dict[Buffer, np.ndarray], int]:
-        """Run the function once; return the outputs that have new memory, and the code that says why it stopped."""
+    def once(self, arguments: Sequence[Value], into: np.ndarray | None) -> int:
+        """Run the function once; return the code that says why it stopped."""
+        if into is None or into is not self.into or any(map(operator.is_not, arguments, self.bound)):
+            self.bind(arguments, into)
+        for memory, argument in self.copied:
+            memory[...] = argument
         self.stacks = {s: kept if kept.size else _begun(s) for s, kept in self.stacks.items()}
-        results: dict[Buffer, np.ndarray] = {}
-        start = 0
-        for b in self.region.outputs:
-            if into is not None and b in self.fresh and b.dtype == _FLOATS[0] and start + b.size <= into.size:
-                results[b] = into[start : start + b.size].reshape(b.shape)
-            start += b.size
-        results.update({b: np.empty(b.shape, b.dtype) for b in self.fresh if b not in results})
-        memory = {**self.memory, **results}
-        for b, argument in zip(self.region.inputs, arguments, strict=True):
-            if b in memory:
-                memory[b][...] = argument
-            else:
-                memory[b] = np.ascontiguousarray(argument, b.dtype).reshape(b.shape)
-        self.current = memory
-        for k, b in self.moving:
-            self.table[k] = address_of(memory[b])
         starts = {stack: address_of(kept) for stack, kept in self.stacks.items()}
         for k, (stack, start) in enumerate(starts.items()):
             first = len(self.order) + 2 * k
             self.table[first] = start + self.given.get(stack, 0)
             self.table[first + 1] = start + self.stacks[stack].nbytes
-        with np.errstate(all="ignore"):
-            code = self.run()
+        with np.errstate(all="ignore") if self.applied else contextlib.nullcontext():
+            code: int = self.run()
         tops = self.table[len(self.order) :: 2].tolist()
         self.depths = {stack: top - start for (stack, start), top in zip(starts.items(), tops, strict=False)}
-        return results, code
+        return code
+
+    def bind(self, arguments: Sequence[Value], into: np.ndarray | None) -> None:
+        """Give the function the addresses of its arguments and of new results, or of those in `into`.
+
+        A program that gives its own memory in `into` gives the same arrays each time, which are bound once.
+        """
+        self.results = {b: np.empty(b.shape, b.dtype) for b in self.fresh}
+        start = 0
+        for b in self.region.outputs:
+            if into is not None and b in self.results and b.dtype == _FLOATS[0] and start + b.size <= into.size:
+                self.results[b] = into[start : start + b.size].reshape(b.shape)
+            start += b.size
+        self.current, self.copied = {**self.memory, **self.results}, []
+        for b, argument in zip(self.region.inputs, arguments, strict=True):
+            given = np.asarray(argument)
+            if b not in self.current and given.dtype == b.dtype and given.flags.c_contiguous:
+                self.current[b] = given.reshape(b.shape)
+                continue
+            self.current.setdefault(b, np.empty(b.shape, b.dtype))
+            self.copied.append((self.current[b], given.reshape(b.shape)))
+        for k, b in self.moving:
+            self.table[k] = address_of(self.current[b])
+        self.bound, self.into = (arguments, into) if into is not None else ((), None)
 
 
 class Halves:
