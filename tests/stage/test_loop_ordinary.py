@@ -168,6 +168,23 @@ def views_of_one_state(x):
     return np.sum(s**2) + np.sum(even * odd)
 
 
+def values_of_and_and_or(x):
+    t, n, m, u = 0.0, 0, 0.0, x[0]
+    for k in range(STEPS):
+        d = (k % 3) and x[k % 6]
+        s = np.sin(k * x[0])
+        w = (k % 4 == 1 and x[2]) or (k % 5 == 2 and 3) or t
+        t = 0.9 * t + 0.5 * d + 0.1 * ((s > 0.2) and s or x[1]) + 0.01 * w
+        n = n or int(s > 0.9)
+        late = (k > 5) and (s < 0.1)
+        t = t + late * x[3] + 0.1 * ((v := max(s, 0.0) or 0.25 * x[4]) and math.sin(v))
+        t += 0.01 * (not late and s > -0.3 and x[5])
+        even, high = k % 2 == 0, u > 0.3
+        u = np.sin(u + 0.2 * (even and high) - 0.1 * (high or even))
+        u = 0.9 * u + 0.05 * ((u > 0.1 and (m := u * u) > 0.02) and m or u)
+    return t + n + u
+
+
 def backward_slices(x):
     """Durbin's recursion turns a part that grows; the others have bounds that wrap, are clipped, or leave nothing."""
     y, a, t = np.concatenate([x, np.zeros(STEPS)]), -x[0], 1.0
@@ -186,6 +203,7 @@ PROGRAMS = [
     rolled_by_changing_integers, quotients_and_remainders, rounded_to_integers, places_of_extremes, places_of_nans,
     sums_and_products_of_integers, questions_of_several, items_by_changing_integers, strides_that_change, butterflies,
     matched, bound_inside_expressions, views_of_one_state, backward_slices,
+    values_of_and_and_or,
 ]  # fmt: skip
 POINT = np.array([0.31, -0.47, 0.62, 0.23, -0.15, 0.55])
 DIRECTION = np.array([0.4, -1.1, 0.7, 0.2, 0.9, -0.5])

@@ -1,23 +1,21 @@
 """Capture of Python's expressions, with one method for each kind of syntax node."""
 
 import ast
-import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from effgrad.stage.loop import builtin, concatenation, contractions, fancy, folds, library, masks, planes, small_systems
 from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
-from effgrad.stage.loop.arithmetic import Operators, is_python_bool, is_python_integer
-from effgrad.stage.loop.buffers import BOOL, Buffer, Element, constant, load
+from effgrad.stage.loop.arithmetic import is_python_bool, is_python_integer
+from effgrad.stage.loop.buffers import Buffer, constant
+from effgrad.stage.loop.choices import Choices
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function
-from effgrad.stage.loop.ir import Block, Branch, Store
-from effgrad.stage.loop.names import bound
+from effgrad.stage.loop.ir import Block
 from effgrad.stage.loop.operands import (
-    SYMBOLIC,
     Axis,
     Complex,
     Counted,
@@ -34,7 +32,7 @@ from effgrad.stage.loop.operands import (
     views_in,
 )
 from effgrad.stage.loop.registry import rules_in
-from effgrad.stage.loop.symbols import MOST_UNROLLED, truth_classes
+from effgrad.stage.loop.symbols import MOST_UNROLLED
 from effgrad.vocabulary import DType, Params
 
 # The functions of Python and NumPy that capture handles by rules.
@@ -54,13 +52,11 @@ class Kind(NamedTuple):
     weak: bool
 
 
-class Evaluator(Operators):
+class Evaluator(Choices):
     """The expressions of a captured program; `Branches` and `Capture` add statements."""
 
     lift: Callable[[Value], Value]
     bind: Callable[[ast.expr, Value, Frame], None]
-    new_block: Callable[[], contextlib.AbstractContextManager[Block]]
-    merge: Callable[[Element, Callable[[], Value], Callable[[], Value], Sequence[str], Frame], None]
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -164,110 +160,6 @@ class Evaluator(Operators):
         value = self.expression(e.value, frame)
         self.bind(e.target, value, frame)
         return frame.own[e.target.id]
-
-    def condition(self, e: ast.expr, frame: Frame) -> Value:
-        """Return the value of an expression of which only the truth counts."""
-        if not isinstance(e, ast.BoolOp):
-            return self.expression(e, frame)
-        return self.connected([(v, frame) for v in e.values], isinstance(e.op, ast.And), self.condition)
-
-    def _BoolOp(self, e: ast.BoolOp, frame: Frame) -> Value:
-        return self.connected([(v, frame) for v in e.values], isinstance(e.op, ast.And), self.truth_value)
-
-    def truth_value(self, e: ast.expr, frame: Frame) -> Value:
-        """Return the value of an operand that `and` or `or` may return itself: it must be a truth value or known."""
-        value = self.expression(e, frame)
-        if isinstance(value, SYMBOLIC) and not (isinstance(value, View | Lazy) and self.lazy(value).dtype == BOOL):
-            raise NotCaptured("the value of `and` or `or` of numbers")
-        return value
-
-    def connected(
-        self, operands: Iterable[tuple[ast.expr, Frame]], every: bool, operand: Callable[[ast.expr, Frame], Value]
-    ) -> Value:  # fmt: skip
-        """Return the value of `and`, or of `or`, of operands that `operand` evaluates."""
-        results: list[Value] = []
-        for v, frame in operands:
-            value = self.operand(v, results, every, frame, operand)
-            if not isinstance(value, SYMBOLIC) and bool(value) is not every:
-                if not results:
-                    return value
-                results.append(value)
-                break
-            results.append(value)
-        if not symbolic(results):
-            return results[-1] if results else None
-        if operand != self.condition and not all(isinstance(value, bool | View | Lazy) for value in results):
-            raise NotCaptured("the value of `and` or `or` of numbers")
-        return self.all_of(results, every)
-
-    def operand(
-        self, e: ast.expr, before: list[Value], every: bool, frame: Frame, evaluate: Callable[[ast.expr, Frame], Value]
-    ) -> Value:
-        """The value of one operand of `and` or `or`. An operand that adds statements becomes a block of a branch.
-
-        So it runs, and may raise, only if Python runs it. The value is then that of all operands so far, and `before`
-        is emptied.
-        """
-        if not symbolic(before):
-            return evaluate(e, frame)
-        if names := bound([e]):
-            return self.binding_operand(e, before, every, frame, evaluate, sorted(names))
-        self.materialize_all()
-        with self.new_block() as block:
-            value = evaluate(e, frame)
-        if not block:
-            return value
-        so_far, cell = self.buffer("flag", (), BOOL), self.buffer("flag", (), BOOL)
-        self.emit([], [Store(so_far, (), self.tested(lambda: self.all_of(before, every)))])
-        self.emit([], [Store(cell, (), load(so_far, ()))])
-        outer, self.block = self.block, block
-        self.emit([], [Store(cell, (), self.tested(lambda: value))])
-        self.block = outer
-        self.block.append(Branch(load(so_far, ()), block, []) if every else Branch(load(so_far, ()), [], block))
-        classes = truth_classes([*before, value])
-        before.clear()
-        return self.one_of(load(cell, ()), classes)
-
-    def binding_operand(
-        self, e: ast.expr, before: list[Value], every: bool, frame: Frame, evaluate: Callable[[ast.expr, Frame], Value],
-        names: list[str],
-    ) -> Value:  # fmt: skip
-        """The value of one operand of `and` or `or` that binds names, if Python runs it; `before` is emptied."""
-        so_far = self.tested(lambda: self.all_of(before, every))
-        operands = list(before)
-
-        def run() -> None:
-            value = evaluate(e, frame)
-            operands.append(value)
-            if not isinstance(value, bool | View | Lazy):
-                raise NotCaptured("the value of `and` or `or` of numbers")
-            frame.own["$operand"] = self.number(self.tested(lambda: value), True)
-
-        def leave() -> None:
-            frame.own["$operand"] = not every
-
-        self.merge(so_far, *((run, leave) if every else (leave, run)), ["$operand", *names], frame)
-        before.clear()
-        return self.one_of(self.lazy(frame.own.pop("$operand")).value, truth_classes(operands))
-
-    def tested(self, test: Callable[[], Value]) -> Element:
-        """The truth value of what `test` returns, as an expression."""
-        going = self.truth(test())
-        return constant(going, BOOL) if isinstance(going, bool) else going
-
-    def _IfExp(self, e: ast.IfExp, frame: Frame) -> Value:
-        test = self.truth(self.condition(e.test, frame))
-        if isinstance(test, bool):
-            return self.expression(e.body if test else e.orelse, frame)
-
-        def chosen(side: ast.expr) -> Callable[[], None]:
-            def run() -> None:
-                frame.own["$chosen"] = self.expression(side, frame)
-
-            return run
-
-        self.merge(test, chosen(e.body), chosen(e.orelse), ["$chosen", *bound([e.body, e.orelse])], frame)
-        return frame.own.pop("$chosen")
 
     def _Attribute(self, e: ast.Attribute, frame: Frame) -> Value:
         value = self.expression(e.value, frame)
