@@ -19,6 +19,7 @@ from effgrad.arrays.reach import in_order
 from effgrad.arrays.signatures import check_out
 from effgrad.arrays.value import (
     PLAIN_TYPES,
+    SEQUENCES,
     UFUNCS,
     Tracer,
     contiguous,
@@ -52,7 +53,7 @@ def left_computes(value: Tracer, other: object) -> bool:
     A traced value of another number class (`effgrad.spec`) also computes with numbers of that class.
     """
     kind = type(other)
-    if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind in (list, tuple, Flat):
+    if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind in SEQUENCES or kind is Flat:
         return True
     if right_decides(other):
         return False
@@ -96,11 +97,8 @@ def _binary(ufunc: np.ufunc) -> Value:
         return UFUNCS[ufunc](to_operand(other), self)
 
     def inplace(self: Tracer, other: Value) -> Value:
-        result = UFUNCS[ufunc](self, other)
-        if result.shape != self.shape and not _is_a_number(self):
-            shapes = f"{self.shape} and {np.shape(other)}"
-            raise ValueError(f"in-place {ufunc.__name__} of shapes {shapes} changes the shape")
-        return _assigned(self, result, ufunc, other)
+        other = to_operand(other)
+        return _assigned(self, UFUNCS[ufunc](self, other), ufunc, other)
 
     return forward, backward, inplace
 
@@ -113,21 +111,25 @@ def _assigned(array: Tracer, result: Value, ufunc: np.ufunc, other: Value) -> Va
     """Return the array after its operator in place, or the result alone if it is a number, which is not changed."""
     if _is_a_number(array):
         return result
+    if result.shape != array.shape:
+        shapes = f"{array.shape} and {np.shape(other)}"
+        raise ValueError(f"in-place {ufunc.__name__} of shapes {shapes} changes the shape")
     check_out(array, result, ufunc, (array, other), {})
     array.assign(result)
     return array
 
 
-def _of_bits(ufunc: np.ufunc, operate: Function) -> Value:
-    """Return the operator of a bitwise function, which has no derivative, its reflection, and its form in place."""
+def _stepwise(ufunc: np.ufunc, operate: Function) -> Value:
+    """Return the operator of a function that has no derivative, its reflection, and its form in place."""
 
     def forward(self: Tracer, other: Value) -> Value:
-        return ufunc(plain(self), plain(to_operand(other)))
+        return operate(plain(self), other if of_pandas(other) else plain(to_operand(other)))
 
     def backward(self: Tracer, other: Value) -> Value:
-        return ufunc(plain(to_operand(other)), plain(self))
+        return operate(plain(to_operand(other)), plain(self))
 
     def inplace(self: Tracer, other: Value) -> Value:
+        other = to_operand(other)
         return _assigned(self, operate(self, other), ufunc, other)
 
     return forward, backward, inplace
@@ -159,17 +161,18 @@ class ArrayMethods(Protocols):
     __truediv__, __rtruediv__, __itruediv__ = _binary(np.divide)
     __pow__, __rpow__, __ipow__ = _binary(np.power)
     __mod__, __rmod__, __imod__ = _binary(np.mod)
-    __and__, __rand__, __iand__ = _of_bits(np.bitwise_and, operator.and_)
-    __or__, __ror__, __ior__ = _of_bits(np.bitwise_or, operator.or_)
-    __xor__, __rxor__, __ixor__ = _of_bits(np.bitwise_xor, operator.xor)
-    __lshift__, __rlshift__, __ilshift__ = _of_bits(np.left_shift, operator.lshift)
-    __rshift__, __rrshift__, __irshift__ = _of_bits(np.right_shift, operator.rshift)
+    __and__, __rand__, __iand__ = _stepwise(np.bitwise_and, operator.and_)
+    __or__, __ror__, __ior__ = _stepwise(np.bitwise_or, operator.or_)
+    __xor__, __rxor__, __ixor__ = _stepwise(np.bitwise_xor, operator.xor)
+    __lshift__, __rlshift__, __ilshift__ = _stepwise(np.left_shift, operator.lshift)
+    __rshift__, __rrshift__, __irshift__ = _stepwise(np.right_shift, operator.rshift)
 
     def __invert__(self) -> Value:
         return np.invert(plain(self))
     __matmul__, __rmatmul__, __imatmul__ = _binary(np.matmul)
     __lt__, __le__, __gt__, __ge__ = map(_comparison, (operator.lt, operator.le, operator.gt, operator.ge))
-    __ne__, __floordiv__ = map(_comparison, (operator.ne, operator.floordiv))
+    __ne__ = _comparison(operator.ne)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _stepwise(np.floor_divide, operator.floordiv)
 
     def __eq__(self, other: object) -> Value:
         return equal(self, other, plain(self) == plain(to_operand(other)))
@@ -180,9 +183,6 @@ class ArrayMethods(Protocols):
     squeeze, ravel, diagonal, swapaxes = map(_method, (np.squeeze, np.ravel, np.diagonal, np.swapaxes))
     repeat, take, choose, nonzero, all, any = map(_method, (np.repeat, np.take, np.choose, np.nonzero, np.all, np.any))
     argmax, argmin, argsort, argpartition = map(_method, (np.argmax, np.argmin, np.argsort, np.argpartition))
-
-    def __rfloordiv__(self, other: Value) -> Value:
-        return plain(to_operand(other)) // plain(self)
 
     def __neg__(self) -> Value:
         return UFUNCS[np.negative](self)

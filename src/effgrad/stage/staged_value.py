@@ -207,15 +207,14 @@ def _recording(function: Function, reflected: bool = False) -> Value:
     return operate
 
 
-for _name in ("lt", "le", "gt", "ge", "eq", "ne", "floordiv"):
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Staged, f"__{_name}__", _recording(getattr(operator, _name)))
 for _name, _function in (
     ("and", operator.and_), ("or", operator.or_), ("xor", operator.xor),
-    ("lshift", np.left_shift), ("rshift", np.right_shift),
+    ("lshift", np.left_shift), ("rshift", np.right_shift), ("floordiv", operator.floordiv),
 ):  # fmt: skip
     setattr(Staged, f"__{_name}__", _recording(_function))
     setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
-Staged.__rfloordiv__ = _recording(operator.floordiv, reflected=True)  # type: ignore[method-assign]
 
 
 def record(primitive: Primitive, *args: Value, **params: Option) -> Value:

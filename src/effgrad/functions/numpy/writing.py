@@ -3,12 +3,13 @@
 from effgrad.arrays.layout import dtype_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.signatures import ask_numpy
-from effgrad.arrays.value import FUNCTIONS, Tracer, plain
+from effgrad.arrays.value import FUNCTIONS, SEQUENCES, Tracer, evaluated, list_to_array, plain_tree
 from effgrad.errors import Detached
-from effgrad.vocabulary import Function, Value
+from effgrad.vocabulary import Function, Option, Value
 
 
 def _copyto(dst: Value, src: Value, casting: str = "same_kind", where: Value = True) -> None:
+    src = list_to_array(src) if type(src) in SEQUENCES else src
     known = casting == "same_kind" and isinstance(src, Tracer | np.ndarray | np.generic | int | float | complex)
     if not known or dtype_of(src) != dtype_of(dst):
         ask_numpy(np.copyto, (dst, src, casting), {"where": where})
@@ -16,42 +17,41 @@ def _copyto(dst: Value, src: Value, casting: str = "same_kind", where: Value = T
 
 
 def _put(a: Value, ind: object, v: Value, mode: str = "raise") -> None:
-    places = np.ravel(plain(ind))
-    size = size_of(a)
-    places = places % size if mode == "wrap" else np.clip(places, 0, size - 1) if mode == "clip" else places
-    values = _repeated(v, np.arange(len(places)))
-    _put_at(_written(a, "numpy.put"), np.arange(size)[places], values)
+    _write(np.put, a, ind, v, mode=mode)
 
 
-def _place(arr: Value, mask: Value, vals: object) -> None:
-    _check_mask(np.place, arr, mask, vals)
-    places = np.flatnonzero(plain(mask))
-    values = _repeated(vals, np.arange(len(places)))
-    _put_at(_written(arr, "numpy.place"), places, values)
+def _place(arr: Value, mask: object, vals: Value) -> None:
+    _write(np.place, arr, mask, vals)
 
 
-def _putmask(a: Value, mask: Value, values: Value) -> None:
-    _check_mask(np.putmask, a, mask, values)
-    values = np.asarray(values)
-    if size_of(values) == 1 and shape_of(mask) == shape_of(a) != ():
-        _written(a, "numpy.putmask")[mask] = np.ravel(values)[0]
-        return
-    places = np.flatnonzero(plain(mask))
-    _put_at(_written(a, "numpy.putmask"), places, _repeated(values, places))
+def _putmask(a: Value, mask: object, values: Value) -> None:
+    _write(np.putmask, a, mask, values)
 
 
-def _check_mask(function: Function, array: Value, mask: Value, values: Value) -> None:
-    """Raise NumPy's error for a mask of another size, and for values that it would not cast to the array's dtype."""
-    if size_of(mask) != size_of(array):
-        function(np.zeros(size_of(array)), plain(mask), 0.0)
-    if getattr(values, "dtype", None) is not None and dtype_of(values) != dtype_of(array):
-        ask_numpy(function, (array, mask, values), {})
+def _put_along_axis(arr: Value, indices: object, values: Value, axis: int | None = -1) -> None:
+    _write(np.put_along_axis, arr, indices, values, axis=axis)
 
 
-def _repeated(values: Value, places: Value) -> Value:
-    """The elements at `places` of the endlessly repeated `values`, which may be a list of traced numbers."""
-    flat = np.ravel(np.asarray(values))
-    return flat[places % size_of(flat)]
+def _write(function: Function, target: Value, where: object, values: Value, **options: Option) -> None:
+    """Write values as NumPy's function does, which runs on an array of numbers, one for each element and each value."""
+    values = list_to_array(values)
+    if dtype_of(values) != dtype_of(target):
+        ask_numpy(function, (target, where, values), options)
+    size, shape, count, given = size_of(target), shape_of(target), size_of(values), shape_of(values)
+
+    def numbered(where: Value) -> Value:
+        numbers = np.arange(size).reshape(shape)
+        function(numbers, where, size + np.arange(count).reshape(given), **options)
+        return numbers.ravel()
+
+    numbers: Value = evaluated(numbered, plain_tree(where))
+    target, flat = _written(target, f"numpy.{function.__name__}"), np.ravel(values)
+    if type(numbers) is not np.ndarray and count:
+        new = np.where(numbers < size, np.ravel(target), flat[np.maximum(numbers - size, 0)])
+        target[...] = np.reshape(new, shape)
+    elif count:
+        places = np.flatnonzero(numbers >= size)
+        _put_at(target, places, flat[numbers[places] - size])
 
 
 def _put_at(target: Value, places: Value, values: Value) -> None:
@@ -71,4 +71,6 @@ def _written(target: Value, name: str) -> Value:
     return target
 
 
-FUNCTIONS.enter({np.copyto: _copyto, np.put: _put, np.place: _place, np.putmask: _putmask})
+FUNCTIONS.enter({
+    np.copyto: _copyto, np.put: _put, np.place: _place, np.putmask: _putmask, np.put_along_axis: _put_along_axis,
+})  # fmt: skip
