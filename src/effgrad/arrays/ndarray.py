@@ -19,7 +19,6 @@ from effgrad.arrays.reach import in_order
 from effgrad.arrays.signatures import check_out
 from effgrad.arrays.value import (
     PLAIN_TYPES,
-    SEQUENCES,
     UFUNCS,
     Tracer,
     contiguous,
@@ -53,7 +52,7 @@ def left_computes(value: Tracer, other: object) -> bool:
     A traced value of another number class (`effgrad.spec`) also computes with numbers of that class.
     """
     kind = type(other)
-    if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind in SEQUENCES or kind is Flat:
+    if isinstance(other, Tracer) or kind in PLAIN_TYPES or kind in (list, tuple, range, Flat):
         return True
     if right_decides(other):
         return False

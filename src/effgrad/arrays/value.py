@@ -66,7 +66,7 @@ operations = Operations()
 PLAIN_TYPES = frozenset((float, int, np.ndarray, np.float64))  # the commonest classes of plain arguments
 # Built-in classes whose instances may hold traced numbers, and whose operators a program cannot override.
 LISTS: frozenset[type] = frozenset((list, tuple))
-SEQUENCES, HOLDERS = LISTS | {range}, LISTS | {np.ndarray, dict, set, range, type(None)}
+HOLDERS: frozenset[type] = LISTS.union((np.ndarray, dict, set, range, type(None)))
 
 # The classes that a tracer may report as its `__class__`.
 NUMERIC = (np.ndarray, np.generic, float, int, complex)
@@ -240,7 +240,7 @@ def to_operand(value: Value) -> Value:
         return inside if isinstance(inside, Tracer) else np.asarray(value)
     if isinstance(value, np.matrix | np.ma.MaskedArray):
         raise no_subclass(type(value))
-    return list_to_array(value) if type(value) in SEQUENCES else getattr(value, "all_elements", value)
+    return list_to_array(value) if type(value) in (list, tuple, range) else getattr(value, "all_elements", value)
 
 
 def no_subclass(kind: type) -> NotDifferentiable:

@@ -3,13 +3,13 @@
 from effgrad.arrays.layout import dtype_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.signatures import ask_numpy
-from effgrad.arrays.value import FUNCTIONS, SEQUENCES, Tracer, evaluated, list_to_array, plain_tree
+from effgrad.arrays.value import FUNCTIONS, LISTS, Tracer, evaluated, list_to_array, plain_tree
 from effgrad.errors import Detached
 from effgrad.vocabulary import Function, Option, Value
 
 
 def _copyto(dst: Value, src: Value, casting: str = "same_kind", where: Value = True) -> None:
-    src = list_to_array(src) if type(src) in SEQUENCES else src
+    src = list_to_array(src) if type(src) in LISTS else src
     known = casting == "same_kind" and isinstance(src, Tracer | np.ndarray | np.generic | int | float | complex)
     if not known or dtype_of(src) != dtype_of(dst):
         ask_numpy(np.copyto, (dst, src, casting), {"where": where})

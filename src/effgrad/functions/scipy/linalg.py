@@ -389,7 +389,7 @@ RULES: list[Reached] = rules_of(scipy.linalg, {
     "pinvh": lambda a, rtol=None, lower=True, return_rank=False: _pinv(
         hermitian_of_triangle(a, lower), rtol=rtol, return_rank=return_rank),
     "polar": _polar, "orthogonal_procrustes": _procrustes,
-    "solve_continuous_are": _continuous_riccati, "solve_discrete_are": _discrete_riccati,
+    "solve_continuous_are": _continuous_riccati, "solve_discrete_are": over_batches(_discrete_riccati, 2, 2, 2, 2),
     "bandwidth": constant(scipy.linalg.bandwidth), "issymmetric": constant(scipy.linalg.issymmetric),
     "ishermitian": constant(scipy.linalg.ishermitian),
     "norm": _norm,

@@ -1,45 +1,58 @@
 """Rules for `scipy.linalg`: matrices made of vectors or of blocks, and systems of Toeplitz and circulant matrices."""
 
+import functools
+
+import scipy.linalg
 
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.functions.numpy.signals import companion
-from effgrad.functions.scipy.tables import require
+from effgrad.functions.scipy.tables import over_batches, require
+from effgrad.nested import map_leaves
 from effgrad.primitives.complexes import conj
-from effgrad.vocabulary import Value
+from effgrad.vocabulary import Function, Option, Value
 
 
-def _vector(x: Value, name: str) -> Value:
-    x = x if hasattr(x, "shape") else np.asarray(x)
-    require(ndim_of(x) <= 1, f"linalg.{name}", "vectors, one at a time")
-    return np.ravel(x)
+def _of_vectors(name: str, definition: Function) -> Function:
+    """Extend a function of vectors to batches of them, where SciPy's takes batches; older versions ravel arrays."""
+    batched = over_batches(definition, 1, 1)
+
+    def rule(*args: Value, **named: Option) -> Value:
+        result = batched(*args, **named)
+        if ndim_of(result) > 2:
+            sizes = [map_leaves(lambda x: np.ones(shape_of(x)) if shape_of(x) else x, tree) for tree in (args, named)]
+            known = np.ndim(getattr(scipy.linalg, name)(*sizes[0], **sizes[1])) == ndim_of(result)
+            require(known, f"linalg.{name}", "vectors, one at a time")
+        return result
+
+    return functools.update_wrapper(rule, definition)
 
 
 def _toeplitz(c: Value, r: Value = None) -> Value:
-    c = _vector(c, "toeplitz")
-    r = conj(c) if r is None else _vector(r, "toeplitz")
+    c = np.ravel(c)
+    r = conj(c) if r is None else np.ravel(r)
     m, n = c.size, r.size
     return np.concatenate([c[::-1], r[1:]])[m - 1 + np.arange(n) - np.arange(m)[:, None]]
 
 
 def _hankel(c: Value, r: Value = None) -> Value:
-    c = _vector(c, "hankel")
-    r = np.zeros(c.size) if r is None else _vector(r, "hankel")
+    c = np.ravel(c)
+    r = np.zeros(c.size) if r is None else np.ravel(r)
     return np.concatenate([c, r[1:]])[np.arange(c.size)[:, None] + np.arange(r.size)]
 
 
 def _circulant(c: Value) -> Value:
-    c = _vector(c, "circulant")
+    c = np.ravel(c)
     return c[(np.arange(c.size)[:, None] - np.arange(c.size)) % c.size]
 
 
 def _leslie(f: Value, s: Value) -> Value:
-    f, s = _vector(f, "leslie"), _vector(s, "leslie")
+    f, s = np.ravel(f), np.ravel(s)
     return np.concatenate([np.reshape(f, (1, -1)), np.concatenate([np.diag(s), np.zeros((s.size, 1))], axis=1)])
 
 
 def _convolution_matrix(a: Value, n: int, mode: str = "full") -> Value:
-    a = _vector(a, "convolution_matrix")
+    a = np.ravel(a)
     full = _toeplitz(np.concatenate([a, np.zeros(n - 1)]), np.concatenate([a[:1], np.zeros(n - 1)]))
     shorter, longer = sorted((a.size, n))
     first, size = {"full": (0, shorter + longer - 1), "same": ((shorter - 1) // 2, longer),
@@ -48,7 +61,7 @@ def _convolution_matrix(a: Value, n: int, mode: str = "full") -> Value:
 
 
 def _toeplitz_of(c_or_cr: object) -> Value:
-    return _toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else _toeplitz(c_or_cr)
+    return _BATCHED["toeplitz"](*c_or_cr) if isinstance(c_or_cr, tuple) else _BATCHED["toeplitz"](c_or_cr)
 
 
 def _block_diag(*arrays: Value) -> Value:
@@ -63,11 +76,14 @@ def _block_diag(*arrays: Value) -> Value:
     return np.concatenate(rows, axis=-2)
 
 
-RULES = {
+_OF_VECTORS: dict[str, Function] = {
     "toeplitz": _toeplitz, "hankel": _hankel, "circulant": _circulant, "leslie": _leslie,
-    "companion": lambda a: companion(_vector(a, "companion")),
-    "convolution_matrix": _convolution_matrix, "block_diag": _block_diag,
+    "companion": lambda a: companion(np.ravel(a)), "convolution_matrix": _convolution_matrix,
+}  # fmt: skip
+_BATCHED = {name: _of_vectors(name, definition) for name, definition in _OF_VECTORS.items()}
+RULES = {
+    **_BATCHED, "block_diag": _block_diag,
     "solve_toeplitz": lambda c_or_cr, b: np.linalg.solve(_toeplitz_of(c_or_cr), b),
     "matmul_toeplitz": lambda c_or_cr, x: np.matmul(_toeplitz_of(c_or_cr), x),
-    "solve_circulant": lambda c, b: np.linalg.solve(_circulant(c), b),
+    "solve_circulant": lambda c, b: np.linalg.solve(_BATCHED["circulant"](c), b),
 }  # fmt: skip
