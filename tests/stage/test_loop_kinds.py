@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 import effgrad
 
@@ -217,3 +218,25 @@ def agrees(f, x):
     expected = f(x)
     assert np.asarray(found).dtype == np.asarray(expected).dtype
     np.testing.assert_allclose(found, expected, rtol=1e-6 if expected.dtype == np.float32 else 1e-13)
+
+
+def test_objects_in_a_loop_are_not_asked_for_a_dtype():
+    """The factors of a sparse matrix, which have none, stopped a compiled loop over steps in time."""
+
+    class Scale:
+        factor = 0.5
+
+        @property
+        def dtype(self):
+            raise ValueError("a scale has no dtype")
+
+    def f(x):
+        matrix = scipy.sparse.diags([[2.0, 3.0, 4.0], [1.0, 1.0]], [0, 1]).tocsc()
+        factors, scale = scipy.sparse.linalg.splu(matrix), Scale()
+        for _ in range(20):
+            x = np.sin(factors.solve(x)) + scale.factor
+        return np.sum(x**2)
+
+    x, step = np.array([0.3, 0.8, -0.4]), 1e-6
+    slopes = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(3)]
+    np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(x), slopes, rtol=1e-6, atol=1e-9)

@@ -309,7 +309,8 @@ def has_single(function: ast.FunctionDef, names: Mapping[str, Value], outside: M
     """Whether a function mentions values of single precision, to which `float` adapts and `np.float64` does not."""
     mentioned = {x.id for x in ast.walk(function) if isinstance(x, ast.Name)}
     values = flat([*names.values(), *[outside[n] for n in mentioned if n in outside]])
-    return any(getattr(v, "dtype", None) in (np.float32, np.complex64) for v in values)
+    arrays = [value for value in values if isinstance(value, np.ndarray | np.generic | Tracer)]
+    return any(array.dtype in (np.float32, np.complex64) for array in arrays)
 
 
 def check_statement(loop: Loop) -> None:
