@@ -17,6 +17,13 @@ from effgrad.vocabulary import Function, Params, Value
 _LEFT_OUT = type(np._NoValue)
 
 
+# The positional parameters of the methods of ufuncs, whose signatures leave out those behind `out`.
+UFUNC_METHODS = {
+    "reduce": ("array", "axis", "dtype", "out", "keepdims", "initial", "where"),
+    "accumulate": ("array", "axis", "dtype", "out"), "reduceat": ("array", "indices", "axis", "dtype", "out"),
+}  # fmt: skip
+
+
 def known_options(function: Function, args: Sequence[Value], kwargs: Params) -> Params:
     """Return a call's options without `np._NoValue`, NumPy's mark of one left out; raise NumPy's error for them."""
     if _LEFT_OUT in map(type, kwargs.values()):
@@ -118,7 +125,9 @@ def names_of_required(function: Function) -> frozenset[str]:
 
 
 @functools.cache
-def _parameters(function: Function) -> list[str]:
+def _parameters(function: Function) -> Sequence[str]:
+    if isinstance(getattr(function, "__self__", None), np.ufunc) and function.__name__ in UFUNC_METHODS:
+        return UFUNC_METHODS[function.__name__]
     return [p.name for p in _positional(function)]
 
 
