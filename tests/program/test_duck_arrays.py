@@ -117,3 +117,49 @@ def test_flat_is_written_as_a_whole():
         value, slope = transform(effgrad.value_and_grad(f))(POINT)
         assert value == pytest.approx(f(POINT), rel=1e-14)
         assert slope @ u == pytest.approx(float(wanted), rel=1e-7, abs=10 * error)
+
+
+class Recording:
+    """An object that notes how NumPy calls it."""
+
+    def __init__(self, inside, notes):
+        self.inside, self.notes = inside, notes
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        self.notes.append((ufunc.__name__, method, len(inputs), sorted(options), type(options.get("out"))))
+        options.pop("out", None)
+        return getattr(ufunc, method)(*[getattr(one, "inside", one) for one in inputs], **options)
+
+
+def test_options_reach_a_protocol_by_name():
+    """Positional options reached `__array_ufunc__` as inputs, and `out` was no tuple."""
+
+    def f(x, notes):
+        a, out = Recording(x, notes), np.zeros(4)
+        results = [
+            np.add(a, x, None), np.add(a, x, out), np.add(a, x, out=out), np.add(a, 2.0, out=None),
+            np.add.reduce(a, 0, None, None, True), np.add.reduce(a, axis=0, out=None), np.add.accumulate(a, 0),
+            np.multiply.outer(a, x), np.add.reduceat(a, [0, 2], 0), np.add.reduce(a, initial=0.5),
+            np.subtract(a, 1.0, out=(None,)), *np.modf(a, None, None),
+        ]  # fmt: skip
+        return sum(np.sum(one) for one in results)
+
+    plain, traced = [], []
+    f(POINT, plain)
+    effgrad.grad(f)(POINT, traced)
+    assert traced == plain
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, effgrad.compile], ids=["grad", "compile"])
+def test_options_behind_out_of_a_ufuncs_method(wrap):
+    """`keepdims`, `initial` and `where` were dropped if they were given by position: a wrong value, silently."""
+
+    def f(x):
+        kept = np.add.reduce(x, 0, None, None, True)
+        assert kept.shape == (1,)
+        return kept[0] ** 2 + np.multiply.reduce(x, 0, None, None, False, 10.0, np.array([True, False, True, True]))
+
+    product = 10.0 * POINT[0] * POINT[2] * POINT[3]
+    slopes = 2 * np.sum(POINT) + product / POINT * [1.0, 0.0, 1.0, 1.0]
+    np.testing.assert_allclose(wrap(effgrad.grad(f))(POINT), slopes, rtol=1e-12)
+    np.testing.assert_allclose(effgrad.value_and_grad(f)(POINT)[0], f(POINT), rtol=1e-15)

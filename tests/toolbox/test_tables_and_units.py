@@ -303,9 +303,10 @@ def test_arrays_times_units_of_pint_are_quantities():
                                100 / 12 / np.sqrt(X), rtol=1e-12)  # fmt: skip
 
 
-def test_quantities_of_astropy_are_right_or_refused():
-    """Quantities are arrays of a class of their own: what the class does to the memory of an array is not traced."""
+def test_quantities_of_astropy():
+    """Its class converts units in `__array_ufunc__` and `__array_function__`, which run as the program's own code."""
     units = pytest.importorskip("astropy.units")
+    constants = pytest.importorskip("astropy.constants")
     np.testing.assert_allclose(grad(lambda x: np.sum((3 * units.m).to_value(units.cm) * x))(X), np.full(6, 300.0))
     np.testing.assert_allclose(grad(lambda x: np.sum((x * units.m) ** 2).value)(X), 2 * X, rtol=1e-12)
     np.testing.assert_allclose(grad(lambda x: np.sum((x * units.m).to_value(units.cm)))(X), np.full(6, 100.0))
@@ -314,13 +315,19 @@ def test_quantities_of_astropy_are_right_or_refused():
     np.testing.assert_allclose(third, [1, 1, 2, 1, 1, 1])
     speed = grad(lambda x: np.sum((x * units.m) / (x[::-1] * units.s)).value)(X)
     np.testing.assert_allclose(speed, 1 / X[::-1] - X[::-1] / X**2, rtol=1e-12)
-    for f in (
-        lambda x: np.sum(x * units.m + 3 * units.cm).value,
-        lambda x: np.sum(np.sin(x * units.deg)).value,
-        lambda x: np.sum(np.concatenate([x * units.m, x * units.km])).value,
+    degree = np.pi / 180
+    for f, slope in (
+        (lambda x: np.sum(x * units.m + 3 * units.cm).to_value("cm"), np.full(6, 100.0)),
+        (lambda x: np.sum(np.sin(x * units.deg)).value, degree * np.cos(degree * X)),
+        (lambda x: np.sum(np.concatenate([x * units.m, x * units.km])).value, np.full(6, 1001.0)),
+        (lambda x: np.sum(constants.c * (x * units.s) ** 2).to_value("km s"), 2 * 299792.458 * X),
+        (lambda x: np.sum(units.Quantity([x[0] * units.km, x[1] * units.m])).to_value("m"), [1e3, 1, 0, 0, 0, 0]),
+        (lambda x: np.trapezoid(x * units.N, np.arange(6.0) * units.cm).to_value("J"), [0.005, *[0.01] * 4, 0.005]),
     ):
-        with pytest.raises(effgrad.EffgradError):
-            grad(f)(X)
+        np.testing.assert_allclose(grad(f)(X), slope, rtol=1e-12)
+        np.testing.assert_allclose(effgrad.compile(grad(f))(X), slope, rtol=1e-12)
+    with pytest.raises(units.UnitConversionError):
+        grad(lambda x: np.sum(x * units.m + 3 * units.s).value)(X)
 
 
 CORNER = np.array([0.55, 1.53, 1.2, 0.71, 2.6, 0.3])

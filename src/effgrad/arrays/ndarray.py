@@ -241,8 +241,8 @@ class ArrayMethods(Protocols):
     def put(self, indices: Index, values: Value, mode: Option = "raise") -> None:
         np.put(self, indices, values, mode)  # type: ignore[arg-type]
 
-    def sort(self, axis: int = -1, kind: Any = None, order: Option = None) -> None:
-        self[...] = np.sort(self, axis, kind, order)
+    def sort(self, axis: int = -1, kind: Any = None, order: Option = None, *, stable: Option = None) -> None:
+        self[...] = np.sort(self, axis, kind, order, stable=stable)
 
     def partition(self, kth: Option, axis: int = -1, kind: Option = "introselect", order: Option = None) -> None:
         self[...] = np.partition(self, kth, axis, kind, order)

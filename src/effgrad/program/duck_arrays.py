@@ -1,32 +1,40 @@
 """Objects of the program's own classes with NumPy's protocols: `__array_ufunc__`, `__array_function__`, `__array__`.
 
 NumPy would call these methods itself, and they would run as they are written, without rules. So a call of a NumPy
-function with such an object calls the rewritten method, in NumPy's order. Libraries' classes and subclasses of arrays
-have their own ways.
+function with such an object calls the rewritten method, in NumPy's order; arrays of a subclass are such objects if the
+class defines the method. A method that it calls by `super()` is NumPy's own (`of_base_class`).
 """
 
+import functools
 from types import FunctionType
 
 import numpy as np
+from numpy._core import _methods
 
 from effgrad.arrays.labelled import labelled
+from effgrad.arrays.signatures import UFUNC_METHODS
 from effgrad.arrays.value import Tracer, is_foreign
 from effgrad.arrays.written import read
 from effgrad.nested import leaves
 from effgrad.program.carries import carries
 from effgrad.program.classes import is_builtin
 from effgrad.program.rewritten import SOURCES
-from effgrad.vocabulary import Function, Object
+from effgrad.program.subclasses import has_subclass, perform
+from effgrad.vocabulary import Function, Object, Params
+
+_LEFT_OUT = np._NoValue
 
 
 def by_protocol(f: Function, args: Object, kwargs: Object) -> Object:
     """Return the result of the first argument's protocol that computes one, or `NotImplemented` without such."""
     given = [value for value in leaves([args, [*kwargs.values()]]) if not is_builtin(value)]
     ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
+    if isinstance(ufunc, np.ufunc):
+        name = "__call__" if f is ufunc else f.__name__
+        args, kwargs = _normalised(ufunc, name, args, kwargs)
     for value in _in_order(given):
         if isinstance(ufunc, np.ufunc):
             method = _method(value, "__array_ufunc__")
-            name = "__call__" if f is ufunc else f.__name__
             result = method and method(value, ufunc, name, *args, **kwargs)
         else:
             method = _method(value, "__array_function__") if type(f) is type(np.sum) else None
@@ -34,6 +42,23 @@ def by_protocol(f: Function, args: Object, kwargs: Object) -> Object:
         if method is not None and result is not NotImplemented:
             return result
     return NotImplemented
+
+
+def _normalised(ufunc: np.ufunc, name: str, args: tuple[Object, ...], kwargs: Params) -> tuple[Object, Params]:
+    """Return the arguments as NumPy gives them to `__array_ufunc__`: options by their names, and `out` as a tuple."""
+    count = ufunc.nin if name == "__call__" else 2 if name == "reduceat" else 1
+    if len(args) > count and name == "__call__":
+        args, kwargs = args[:count], {"out": args[count:]}
+    elif len(args) > count and name in UFUNC_METHODS:
+        named = zip(UFUNC_METHODS[name][count:], args[count:], strict=False)
+        args, kwargs = args[:count], {**dict(named), **kwargs}
+    kwargs = {key: value for key, value in kwargs.items() if value is not _LEFT_OUT}
+    if "out" in kwargs:
+        out = kwargs["out"] if type(kwargs["out"]) is tuple else (kwargs["out"],)
+        del kwargs["out"]
+        if any(one is not None and one is not ... for one in out):
+            kwargs["out"] = out
+    return args, kwargs
 
 
 def _in_order(values: list[Object]) -> list[Object]:
@@ -47,20 +72,105 @@ def _in_order(values: list[Object]) -> list[Object]:
 
 
 def defines_ufuncs(value: Object) -> bool:
-    """Whether an array on the left leaves an operator to the class of `value`, by its `__array_ufunc__`."""
-    return _method(value, "__array_ufunc__") is not None
+    """Whether an array leaves an operator to the class of `value`, by its `__array_ufunc__`."""
+    return not is_builtin(value) and _method(value, "__array_ufunc__") is not None
+
+
+# The ufuncs that NumPy's arrays apply, where they are not named as the operator is.
+_UFUNCS = {
+    "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
+    "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
+    "rshift": "right_shift", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+    "ne": "not_equal", "neg": "negative", "pos": "positive", "abs": "absolute",
+}  # fmt: skip
+
+# The methods of arrays whose functions in NumPy's Python source have other names.
+_IN_PYTHON = {"max": "_amax", "min": "_amin"}
+_OPERATORS = frozenset((*_UFUNCS, "add", "matmul", "invert", "divmod"))
+
+
+def ufunc_of(operator: str) -> Object:
+    """Return the ufunc of an operator, by its name as in the module `operator`, to be called."""
+    name = operator.strip("_")
+    return vars(SOURCES.operations)["call"](getattr(np, _UFUNCS.get(name, name)))
+
+
+def by_ufuncs(method: str, args: tuple[Object, ...], kwargs: Params) -> Object:
+    """Return the result of `np.ndarray.method(*args)`, if it asks the `__array_ufunc__` of an argument's class.
+
+    Return `NotImplemented` if it does not. Methods such as `mean` are in NumPy's Python source, made of ufuncs.
+    """
+    if not any(map(defines_ufuncs, args)):
+        return NotImplemented
+    call = vars(SOURCES.operations)["call_inside"]
+    if method == "clip":
+        return _clip(*args, **kwargs)
+    if (source := getattr(_methods, _IN_PYTHON.get(method, f"_{method}"), None)) is not None:
+        return call(source)(*args, **kwargs)
+    if method in ("cumsum", "cumprod"):
+        return call((np.add if method == "cumsum" else np.multiply).accumulate)(*_flat_first(args, kwargs), **kwargs)
+    name = method.strip("_") if method[:2] == "__" else ""
+    if name in _OPERATORS:
+        return ufunc_of(name)(*args)
+    return ufunc_of(name[1:])(*args[::-1]) if name[1:] in _OPERATORS and name[:1] == "r" else NotImplemented
+
+
+def _clip(array: Object, min: Object = None, max: Object = None, out: Object = None, **options: Object) -> Object:
+    """Return `np.ndarray.clip`, by ufuncs that have rules."""
+    bounds = [(name, bound) for name, bound in (("maximum", min), ("minimum", max)) if bound is not None]
+    for name, bound in bounds[:-1]:
+        array = ufunc_of(name)(array, bound)
+    (name, *last) = bounds[-1] if bounds else ("positive",)
+    return ufunc_of(name)(array, *last, out=out, **options)
+
+
+def _flat_first(args: tuple[Object, ...], kwargs: Params) -> tuple[Object, ...]:
+    """Return the arguments with the array made flat, if no axis is given."""
+    axis = args[1] if len(args) > 1 else kwargs.pop("axis", None)
+    return (args[0].ravel(), 0, *args[2:]) if axis is None else (args[0], axis, *args[2:])
+
+
+def source_of(f: Object) -> Object:
+    """Return the Python source of a function of NumPy's namespace, rewritten, or None if it has none."""
+    source = getattr(f, "_implementation", None)
+    found = type(source) is FunctionType and f.__module__ == "numpy"
+    return vars(SOURCES.operations)["call_inside"](source) if found else None
+
+
+def of_base_class(name: str, array: Object, *args: Object, **kwargs: Object) -> Object:
+    """Perform `np.ndarray.__array_ufunc__` or `__array_function__` for a subclass whose own method calls it."""
+    call = vars(SOURCES.operations)["call"]
+    if name == "__array_ufunc__":
+        ufunc, method, *inputs = args
+        if any(map(defines_ufuncs, (*inputs, *kwargs.get("out", ())))):
+            return NotImplemented
+        return call(ufunc if method == "__call__" else getattr(ufunc, method))(*inputs, **kwargs)
+    f, types, inputs, options = args
+    if not all(issubclass(kind, np.ndarray) for kind in types):
+        return NotImplemented
+    if not has_subclass([*inputs, *options.values()]):
+        return call(f)(*inputs, **options)
+    if (source := source_of(f)) is not None:
+        return source(*inputs, **options)
+
+    @functools.wraps(f)
+    def plainly(*args: Object, **kwargs: Object) -> Object:
+        return np.ndarray.__array_function__(array, f, types, args, kwargs)
+
+    return perform(plainly, call(f), inputs, options)
 
 
 def to_traced(value: Object) -> Object:
     """Return what the `__array__` of a class of the program makes, if it is traced; return other values unchanged."""
-    method = None if is_builtin(value) else _method(value, "__array__")
+    method = None if is_builtin(value) or isinstance(value, np.ndarray) else _method(value, "__array__")
     return value if method is None or not carries((value,), {}) else read(method(value))
 
 
 def _method(value: Object, name: str) -> Object:
     """Return a method of a protocol that a class of the program defines in Python, rewritten, or None."""
     found = getattr(type(value), name, None)
-    known = isinstance(value, np.ndarray | Tracer) or labelled(value) or is_foreign(value)
+    foreign = is_foreign(value) and not isinstance(value, np.ndarray)
+    known = isinstance(value, Tracer) or labelled(value) or foreign
     if known or type(found) is not FunctionType:
         return None
     return vars(SOURCES.operations)["call"](found)

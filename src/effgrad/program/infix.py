@@ -13,10 +13,9 @@ from effgrad.arrays.ndarray import left_computes
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
-from effgrad.program.duck_arrays import defines_ufuncs
+from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.listed import gathered
 from effgrad.program.managers import method_of
-from effgrad.program.resolve import call
 from effgrad.program.subclasses import perform_any, read_arrays
 from effgrad.vocabulary import Function, Object
 
@@ -28,15 +27,6 @@ SYMBOLS = {
     operator.mod: "%", operator.pow: "** or pow()", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
     operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>",
 }  # fmt: skip
-
-# The ufuncs that NumPy's arrays apply, where they are not named as the operator is.
-UFUNCS = {
-    "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
-    "pow": "power", "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
-    "rshift": "right_shift", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
-    "ne": "not_equal",
-}  # fmt: skip
-
 
 def _declines(one: object, other: object) -> Object:
     return NotImplemented
@@ -90,14 +80,14 @@ def operand_for(array: object, operand: object) -> Object:
 def by_methods(operate: Callable[..., object], a: object, b: object, method: str, reflected: str) -> Object:
     """Apply an operator to objects by their methods written in Python, each called once in the order of Python."""
     called = False
-    if isinstance(a, np.ndarray) and (isinstance(a, Tracer) or not method_of(type(a), method)) and defines_ufuncs(b):
-        return call(getattr(np, UFUNCS.get(operate.__name__, operate.__name__)))(a, b)
     steps = tries(operate, a, b, method, reflected)
     in_python = any(not is_builtin(one) and method_of(type(one), name) for one, _, name in steps)
-    for one, other, name in steps if in_python else ():
-        if isinstance(one, Tracer) and left_computes(one, other):
+    for one, other, name in steps:
+        if numpy_asks(one, other, name):
+            return ufunc_of(operate.__name__)(a, b)
+        if in_python and isinstance(one, Tracer) and left_computes(one, other):
             break
-        if is_builtin(one):
+        if not in_python or is_builtin(one):
             continue
         found = method_of(type(one), name) or getattr(type(one), name, _declines)
         result, called = found(one, other), True
@@ -105,6 +95,14 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
             return result
     known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # a tracer's methods may be called twice
     return perform_any(operate, a, b) if known else without_methods(operate, a, b)
+
+
+def numpy_asks(one: Object, other: Object, name: str) -> bool:
+    """Whether an operator's method is NumPy's and leaves it to the `__array_ufunc__` of an operand's class."""
+    if not isinstance(one, np.ndarray) or not (isinstance(one, Tracer) or not method_of(type(one), name)):
+        return False
+    known = is_builtin(other) or isinstance(other, np.ndarray)
+    return defines_ufuncs(other) or known and not isinstance(one, Tracer) and defines_ufuncs(one)
 
 
 def tries(operate: Function, a: Object, b: Object, method: str, reflected: str) -> list[tuple[Object, Object, str]]:
@@ -141,7 +139,9 @@ def _unary(name: str) -> Object:
         if memories:
             a = read_arrays(a)
         found = None if is_builtin(a) else method_of(type(a), method)
-        return perform_any(operate, a) if found is None else found(a)
+        if found is not None:
+            return found(a)
+        return ufunc_of(name)(a) if isinstance(a, np.ndarray) and defines_ufuncs(a) else perform_any(operate, a)
 
     return operation
 

@@ -11,8 +11,9 @@ from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import Tracer, stack_nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
+from effgrad.program.duck_arrays import by_ufuncs, defines_ufuncs, of_base_class
 from effgrad.program.listed import numbers_of_objects
-from effgrad.program.plain_writes import write_plainly
+from effgrad.program.plain_writes import holds_traced, write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.structured import by_fields
 from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_arrays
@@ -57,7 +58,8 @@ def of_traced(f: Function, convert: Function) -> Function:
 
 def bound_method(f: Object, *args: Object, **kwargs: Object) -> Object:
     """Call a method that is bound to a plain array, or with `out` NumPy's function of its name."""
-    if f.__name__ in WITH_OUT and gives_out(function := getattr(np, f.__name__), args, kwargs):
+    known = is_subclass(f.__self__) and defines_ufuncs(f.__self__)
+    if not known and f.__name__ in WITH_OUT and gives_out(function := getattr(np, f.__name__), args, kwargs):
         return vars(SOURCES.operations)["call"](function)(f.__self__, *args, **kwargs)
     return array_method(f, *args, **kwargs)
 
@@ -65,26 +67,25 @@ def bound_method(f: Object, *args: Object, **kwargs: Object) -> Object:
 def array_method(f: Object, *args: Object, **kwargs: Object) -> Object:
     """Call a method that is bound to a plain array with the current values of the array and the arguments."""
     array = f.__self__
-    operation = OPERATIONS.get((f.__name__, len(args)))
+    name = f.__name__
+    operation = OPERATIONS.get((name, None if name in OF_CLASSES else len(args)))
     if operation is not None:
-        return operation(array, *args)
-    if array.dtype.kind == "O" and f.__name__ == "astype":
+        return operation(array, *args, **kwargs)
+    if name == "astype" and array.dtype.kind == "O":
         return _cast_objects(f, array, *args, **kwargs)
     memory = None
     if memories:
         memory = memory_of(array)
         args = tuple(map(read_arrays, args))
         kwargs = {key: read_arrays(value) for key, value in kwargs.items()}
-    if f.__name__ == "__array_finalize__" or memory is None and not (traced_inside(args) or traced_inside(kwargs)):
-        if f.__name__ in WRITING:
+    traced = (holds_traced if memories else traced_inside)((args, kwargs))
+    if name == "__array_finalize__" or memory is None and not traced:
+        if name in WRITING:
             preserve(array)
         return f(*args, **kwargs)
-    name = f.__name__
     if name in WRITING:
         return _writing(f, array, args, kwargs)
     shown = None if memory is None else _shown(f, array, args, kwargs)
-    if shown is not None and np.may_share_memory(shown, array):
-        return shown
     return _by_value(name, shown, memory, array, args, kwargs)
 
 
@@ -115,7 +116,11 @@ def _augmented(name: str) -> Function:
 
 
 # The operations for operators that are called as methods, by the method's name and number of arguments.
-OPERATIONS = {("__setitem__", 2): _set_item} | {
+OF_CLASSES = ("__array_ufunc__", "__array_function__")
+_OF_CLASSES: dict[tuple[str, int | None], Function] = {
+    (name, None): functools.partial(of_base_class, name) for name in OF_CLASSES
+}
+OPERATIONS = _OF_CLASSES | {("__setitem__", 2): _set_item} | {
     (f"__i{name}__", 1): _augmented(f"i{name}") for name in (
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 }  # fmt: skip
@@ -170,6 +175,8 @@ def _by_value(name: str, shown: Object, memory: Object, array: Object, args: Obj
 
     `shown` is NumPy's result for the array's own memory, if the method may return a view; the result has its layout.
     """
+    if shown is not None and np.may_share_memory(shown, array):
+        return shown
     if type(shown) is np.ndarray:
         return laid_as(shown, getattr(memory.value(array), name)(*args, **kwargs))
     if array.dtype.names is not None and name in MOVING:
@@ -180,7 +187,8 @@ def _by_value(name: str, shown: Object, memory: Object, array: Object, args: Obj
     else:
         rule = functools.partial(_method, name)
     if is_subclass(array) or has_subclass(args):
-        return perform(getattr(np.ndarray, name), rule, (array, *args), kwargs)
+        result = by_ufuncs(name, args := (array, *args), kwargs)
+        return result if result is not NotImplemented else perform(getattr(np.ndarray, name), rule, args, kwargs)
     return rule(read(array), *args, **kwargs)
 
 

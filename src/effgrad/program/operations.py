@@ -23,6 +23,7 @@ from effgrad.nested import map_leaves
 from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
+from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.handed import each_item
 from effgrad.program.held_data import scaling
 from effgrad.program.infix import (
@@ -52,12 +53,12 @@ from effgrad.program.infix import (
     xor,
 )
 from effgrad.program.managers import Stepping, awaited, by_items, context, context_async, iterate_async, method_of
-from effgrad.program.plain_writes import as_objects, has_computed_place, is_same, takes, write_plainly
+from effgrad.program.plain_writes import as_objects, by_traced_index, has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.rules_by_callable import WithItems
 from effgrad.program.structured import by_fields, field_of, is_record, parts_of
-from effgrad.program.subclasses import as_array, has_subclass, is_held, is_subclass, perform
+from effgrad.program.subclasses import as_array, has_subclass, is_held, is_subclass, perform, read_arrays
 from effgrad.program.texts import formatted, joined, mod, text
 from effgrad.program.truths import FalsePattern, TruePattern, same, truth
 from effgrad.vocabulary import Activation, Object
@@ -131,13 +132,6 @@ def record_item(a: Any) -> Any:
 def item_of_record(record: Any, key: Any) -> Any:
     part = field_of(record, key)
     return part if part.ndim else item(part, ())
-
-
-def by_traced_index(array: np.ndarray, key: Any) -> Any:
-    """Return a plain array in a form that a traced index applies to: a tracer if the index is staged or batched."""
-    for part in key if type(key) is tuple else (key,):
-        if isinstance(part, Tracer):
-            return part.array_to_index(array, key)
 
 
 def with_items(a: Object) -> Object:
@@ -218,29 +212,42 @@ def write(array: Object, key: Object, value: Object) -> None:
         handle(array)[key] = value
 
 
+def _into_array(operate: Object, a: Object, b: Object) -> Object:
+    """Perform an augmented assignment to a plain array."""
+    if not takes(a, b):
+        preserve(a)
+        return operate(a, b)
+    if a.dtype.kind not in "fc":
+        operate(a.copy(), example(b))  # raises NumPy's own error for operands that do not fit
+        return write_plainly(operate, a, b)
+    memory = handle(a)
+    result = operate(memory, b)
+    if result is not memory:  # the operator did not work in place
+        write(a, ..., result)
+    return a
+
+
 def _augmented(name: str) -> tuple[Object, Object, Object]:
     operate, method = getattr(operator, name), f"__{name}__"
     plainly = f"{name[1:]}_" if name in ("iand", "ior") else name[1:]
     otherwise = globals()[plainly]
 
     def carefully(a: Object, b: Object) -> Object:
-        b = operand_for(a, read(b))
+        b = operand_for(a, read_arrays(b))
+        if is_subclass(b):
+            if isinstance(a, np.ndarray) and np.ndim(a) and is_builtin(a) and defines_ufuncs(b):
+                return ufunc_of(plainly)(a, b, out=(a,))
+            if isinstance(a, float | int | complex):
+                return otherwise(a, b)
+            b = read(b) if is_builtin(a) else b
         if type(a) is np.ndarray:
-            if not takes(a, b):
-                preserve(a)
-                return operate(a, b)
-            if a.dtype.kind not in "fc":
-                operate(a.copy(), example(b))  # raises NumPy's own error for operands that do not fit
-                return write_plainly(operate, a, b)
-            memory = handle(a)
-            result = operate(memory, b)
-            if result is not memory:  # the operator did not work in place
-                write(a, ..., result)
-            return a
+            return _into_array(operate, a, b)
         if is_builtin(a):
             return operate(a, b)
         found = scaling(name, a, b) or method_of(type(a), method)
         if found is None and is_subclass(a) and takes(a, b):
+            if defines_ufuncs(a):
+                return ufunc_of(plainly)(a, b, out=(a,))
             write_item(otherwise(a, b), a, ...)
             return a
         result = NotImplemented if found is None else found(a, b)

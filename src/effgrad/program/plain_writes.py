@@ -37,6 +37,13 @@ def takes(array: Object, value: Object) -> bool:
     return logs_all() and bool(array.dtype.kind in "fc" and array.flags.writeable)
 
 
+def by_traced_index(array: np.ndarray, key: Object) -> Object:
+    """Return a plain array in a form that a traced index applies to: a tracer if the index is staged or batched."""
+    for part in key if type(key) is tuple else (key,):
+        if isinstance(part, Tracer):
+            return part.array_to_index(array, key)
+
+
 def has_computed_place(array: Object, key: Object) -> bool:
     """Whether the index of a write is staged, so that the array's elements depend on the staged program."""
     return type(key) not in PLACES and array.dtype.kind in "fc" and staging((key,)) is not None

@@ -5,7 +5,7 @@ The rules for each module of SciPy are in a module of effgrad, imported when the
 
 import importlib
 from collections.abc import Callable
-from types import FunctionType, MethodType
+from types import MethodType
 
 import numpy as np
 import scipy.special
@@ -36,7 +36,7 @@ from effgrad.functions.scipy.tables import Calling, Items, Method, Running
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
-from effgrad.program.duck_arrays import by_protocol, to_traced
+from effgrad.program.duck_arrays import by_protocol, source_of, to_traced
 from effgrad.program.listed import (
     array_of_objects,
     gathered,
@@ -327,13 +327,14 @@ def _by_class(f: Object, target: Object, args: Object, kwargs: Object) -> Object
     """Return the result that the class of an argument decides, an array subclass or a table, or `NotImplemented`."""
     given = *args, *kwargs.values()
     if has_subclass(given) and holds_traced((args, kwargs)):
-        source = getattr(f, "_implementation", None)
-        if type(source) is FunctionType and f.__module__ == "numpy" and f not in UNMASKED and has_mask(given):
-            return vars(SOURCES.operations)["call_inside"](source)(*args, **kwargs)
-        return perform(f, target, args, kwargs)
+        source = source_of(f) if f not in UNMASKED and has_mask(given) else None
+        if source is not None:
+            return source(*args, **kwargs)
+        by_class = by_protocol(f, args, kwargs)
+        return perform(f, target, args, kwargs) if by_class is NotImplemented else by_class
     if args and of_traced(args[0]) and has_method(args[0], f):
         return vars(SOURCES.operations)["call"](getattr(args[0], f.__name__))(*args[1:], **kwargs)
-    return by_protocol(f, args, kwargs)
+    return NotImplemented if has_subclass(given) else by_protocol(f, args, kwargs)
 
 
 # What may be a text, or lists of texts.

@@ -22,6 +22,7 @@ from effgrad.nested import map_leaves
 from effgrad.program import operations
 from effgrad.program.attributes import get_by_object, put_by_object
 from effgrad.program.classes import is_builtin
+from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.managers import method_of
 from effgrad.program.resolve import KNOWN, call
 from effgrad.program.texts import TEXTS, as_text, format_into, formatted, join, refusing_texts, represented
@@ -66,6 +67,8 @@ def by_method(f: Value, name: str) -> Function:
                 return read_back(args[0], f)
             refuse_texts(args[0])
         found = method_of_first(args, name)
+        if f is abs and found is None and args and isinstance(args[0], np.ndarray) and defines_ufuncs(args[0]):
+            found = ufunc_of("abs")
         return plainly(*args, **kwargs) if found is None else found(*args, **kwargs)
 
     return asked

@@ -53,8 +53,10 @@ def perform_any(operate: Callable[..., Object], *operands: object) -> Object:
 def perform(f: Callable[..., Object], rule: Callable[..., Object], args: tuple[Object, ...], kwargs: Params) -> Object:
     """Apply a function of NumPy by its rule, and give the result the class and attributes that NumPy would."""
     kinds = subclasses((*args, *kwargs.values()))
-    value = rule(*map_leaves(as_array, args), **map_leaves(as_array, kwargs))
     shown = f(*map_leaves(as_numbers, args), **map_leaves(as_numbers, kwargs))
+    if getattr(f, "__name__", "") == "empty_like":  # its numbers mean nothing
+        return shown
+    value = rule(*map_leaves(as_array, args), **map_leaves(as_array, kwargs))
     return dressed(shown, value, kinds[0])
 
 
