@@ -48,6 +48,51 @@ class Derived(Angle):
         assert set(vars(self)) == {"value", "more", "sine"}
 
 
+class Sine:
+    """A field that stores the sine of what is assigned, with a default."""
+
+    def __set_name__(self, owner, name):
+        self.name = f"_{name}"
+
+    def __get__(self, instance, owner=None):
+        return 0.5 if instance is None else getattr(instance, self.name)
+
+    def __set__(self, instance, value):
+        object.__setattr__(instance, self.name, math.sin(value))
+
+
+@dataclasses.dataclass
+class Described:
+    value: Sine = Sine()
+    more: float = dataclasses.field(default=2.0, init=False)
+
+    def total(self):
+        assert "more" not in vars(self)
+        return self.value * self.more
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenDescribed:
+    plain: float
+    value: Sine = Sine()
+
+    def __post_init__(self):
+        object.__setattr__(self, "twice", math.sin(self.plain) + self.value)
+
+
+@dataclasses.dataclass
+class WithProperty:
+    value: float
+
+    @property
+    def value(self):
+        return self._value
+
+    @value.setter
+    def value(self, value):
+        self._value = math.sin(value)
+
+
 class Meta(type):
     def __call__(cls, *args):
         made = super().__call__(*args)
@@ -89,6 +134,9 @@ PROGRAMS = {
     "__post_init__ of a frozen class": lambda x: Frozen(x, times=3.0).sine,
     "__post_init__ by super()": lambda x: Derived(x).sine,
     "dataclasses.replace": lambda x: dataclasses.replace(Frozen(0.0), value=x, times=2.0).sine,
+    "a field with __set__": lambda x: Described(x).total() + Described().total(),
+    "fields of a frozen class with __set__": lambda x: FrozenDescribed(x, x * x).twice + FrozenDescribed(plain=x).value,
+    "a field that is a property": lambda x: WithProperty(x).value,
     "__call__ of a metaclass": lambda x: Made(x).sine,
     "__class_getitem__": lambda x: Sines[x],
     "cached_property and lru_cache": twice_cached,
@@ -213,3 +261,15 @@ async def waiting(x):
 
 def test_asynchronous_methods_are_read():
     assert grad(lambda x: asyncio.run(waiting(x)))(X) == pytest.approx(8 * math.cos(X), rel=1e-14)
+
+
+def test_flags_of_a_traced_array():
+    """Libraries protect the arrays that they keep; `setflags` of a traced one was refused."""
+
+    def f(x):
+        x.setflags(write=False)
+        return np.sum(x**2)
+
+    np.testing.assert_allclose(grad(f)(np.array([1.0, 2.0])), [2.0, 4.0], rtol=1e-15)
+    with pytest.raises(TypeError):
+        grad(lambda x: x.setflags(colour=1))(np.ones(2))

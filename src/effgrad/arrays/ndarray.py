@@ -238,6 +238,10 @@ class ArrayMethods(Protocols):
             np.empty(1).fill(plain(value))  # NumPy's error for more than one number
         self[...] = value
 
+    def setflags(self, write: Option = None, align: Option = None, uic: Option = None) -> None:
+        """Raise NumPy's errors. A traced value has no memory to protect, so that later writes are performed."""
+        np.empty(self.shape, self.dtype).setflags(write=write, align=align, uic=uic)
+
     def put(self, indices: Index, values: Value, mode: Option = "raise") -> None:
         np.put(self, indices, values, mode)  # type: ignore[arg-type]
 

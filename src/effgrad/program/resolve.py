@@ -31,7 +31,7 @@ from effgrad.arrays.written import read as now
 from effgrad.program import plain_writes, policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.carries import carries
-from effgrad.program.dataclass import initialiser
+from effgrad.program.dataclass import initialiser, is_generated
 from effgrad.program.handed import each_item, hand_out
 from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
@@ -99,8 +99,8 @@ def rewritten(f: FunctionType) -> Object:
     if id(f.__code__) in SOURCES.rewritten:
         return f
     code = SOURCES.counterpart(f.__code__, f.__globals__)
-    if code is None and "__post_init__" in f.__code__.co_names:
-        return initialiser(f, call)
+    if code is None and is_generated(f):
+        return initialiser(f, call, linked(f))
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
     if code is None or set(code.co_freevars) - set(cells):
         return linked(f)
