@@ -185,6 +185,47 @@ def values_of_and_and_or(x):
     return t + n + u
 
 
+def compared_arrays(x):
+    P, p, n = np.array([[0.6, 0.4], [0.3, 0.7]]) + 0.1 * x[:2], np.array([0.5, 0.5]), 0
+    for _ in range(5 * STEPS):
+        q, p = p, p @ P / np.sum(p @ P)
+        if np.allclose(q, p, atol=1e-9):
+            break
+        if np.allclose(p, [x[0], x[1]]) or np.array_equal(p, x[:3]) or np.array_equal(p, [0.5, 0.5]):
+            n += 100
+        if np.isclose(p[0], p[1], rtol=0.3):
+            n += 2
+        n += int(np.isclose(p, q, atol=1e-3).sum())
+    return p[0] * n + p[1]
+
+
+def rows_that_a_mask_selects(x):
+    points, group = np.linspace(-1, 1, 24).reshape(12, 2) + 0.1 * np.cos(x[:2]), np.arange(12) % 5
+    c, t, n = x[:4].reshape(2, 2) * 1.0, 0.0, 0
+    for k in range(STEPS):
+        label = ((points[:, None] - c) ** 2).sum(-1).argmin(1)
+        for j in range(2):
+            c[j] = 0.9 * c[j] + 0.1 * points[label == j].mean(0) + 0.01 * np.mean(points[label == j] ** 2, axis=0)
+        t = t + np.sum(points[label == 1], axis=0) @ c[0] + 0.1 * points[np.abs(points) > 0.02 * k].mean()
+        n += int(group[label == 1].sum())
+    return np.sum(c**2) + 0.1 * t + n
+
+
+def lists_read_in_comprehensions(x):
+    made = [x[0]]
+    for k in range(STEPS):
+        made.append(0.9 * np.sin(made[-1] + x[1]) + 0.01 * k)
+    return sum(m**2 for m in made) + max([2 * m for m in made])
+
+
+def powers_by_countdown(x):
+    t = 0.0
+    for k in range(STEPS - 1, -1, -1):
+        s = (1.5 + x[0]) * (1.5 + x[1]) ** (0.1 * np.arange(k, -k - 1, -2))
+        t = t + 0.01 * np.sum(s) + 0.01 * s[: k + 1] @ np.linspace(0, 1, STEPS)[: k + 1]
+    return t
+
+
 def backward_slices(x):
     """Durbin's recursion turns a part that grows; the others have bounds that wrap, are clipped, or leave nothing."""
     y, a, t = np.concatenate([x, np.zeros(STEPS)]), -x[0], 1.0
@@ -203,7 +244,8 @@ PROGRAMS = [
     rolled_by_changing_integers, quotients_and_remainders, rounded_to_integers, places_of_extremes, places_of_nans,
     sums_and_products_of_integers, questions_of_several, items_by_changing_integers, strides_that_change, butterflies,
     matched, bound_inside_expressions, views_of_one_state, backward_slices,
-    values_of_and_and_or,
+    values_of_and_and_or, compared_arrays, rows_that_a_mask_selects, lists_read_in_comprehensions,
+    powers_by_countdown,
 ]  # fmt: skip
 POINT = np.array([0.31, -0.47, 0.62, 0.23, -0.15, 0.55])
 DIRECTION = np.array([0.4, -1.1, 0.7, 0.2, 0.9, -0.5])

@@ -168,7 +168,10 @@ class Indexed(Statements):
 
     def steps_between(self, start: Affine, stop: Affine, step: Extent) -> Affine:
         """The number of integers from `start` to `stop` by a step that may change; a step of zero raises an error."""
-        last = element(FLOOR_DIVIDE, index(stop - start + step - self.sign(step)), index(affine(step)))
+        gap = stop - start + step - self.sign(step)
+        if isinstance(step, int) and not any(k % step for _, k in gap.terms):
+            return self.at_least_zero(Affine(gap.constant // step, [(atom, k // step) for atom, k in gap.terms]))
+        last = element(FLOOR_DIVIDE, index(gap), index(affine(step)))
         forward, back = self.ranges.upper(stop - start), self.ranges.upper(start - stop)
         reach = None if forward is None or back is None else (0, max(forward, back))
         return integer(self.kept_integer(element(MAXIMUM, last, ZERO), reach, ("steps", start, stop, affine(step))))

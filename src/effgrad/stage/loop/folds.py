@@ -10,8 +10,9 @@ import scipy.special
 from effgrad.stage.loop import masks
 from effgrad.stage.loop.affine import NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import FLOAT
+from effgrad.stage.loop.concatenation import as_array
 from effgrad.stage.loop.element import DIVIDE, EQUAL, MULTIPLY, NOT_EQUAL, SQRT, SUBTRACT, cast
-from effgrad.stage.loop.operands import Lazy, Masked, Value, View, axes_of
+from effgrad.stage.loop.operands import Lazy, Masked, Value, View, axes_of, same_extent
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
 
@@ -89,6 +90,43 @@ def _quantified(every: bool, c: Symbols, a: Value, axis: Value = None, keepdims:
 _count_nonzero = rule(np.count_nonzero)(functools.partial(_count, False))
 _any = rule(np.any)(functools.partial(_quantified, False))
 _all = rule(np.all)(functools.partial(_quantified, True))
+
+
+def _close(a: Value, b: Value, rtol: float, atol: float, equal_nan: bool) -> Value:
+    b = b * 1.0
+    close = (np.abs(a - b) <= atol + rtol * np.abs(b)) & np.isfinite(b) | (a == b)
+    return close | (np.isnan(a) & np.isnan(b)) if equal_nan else close
+
+
+@rule(np.isclose)
+def _isclose(
+    c: Symbols, a: Value, b: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Value:  # fmt: skip
+    return c.inline(_close, [as_array(c, a), as_array(c, b), rtol, atol, equal_nan], {})
+
+
+@rule(np.allclose)
+def _allclose(
+    c: Symbols, a: Value, b: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Lazy:  # fmt: skip
+    return c.weakened(_quantified(True, c, _isclose(c, a, b, rtol, atol, equal_nan)))
+
+
+@rule(np.array_equal)
+def _array_equal(c: Symbols, a1: Value, a2: Value, equal_nan: bool = False) -> bool | Lazy:
+    a, b = c.lazy(a1), c.lazy(a2)
+    if equal_nan:
+        raise NotCaptured("np.array_equal with equal_nan")
+    if len(a.shape) != len(b.shape) or any(is_longer(n, m) for n, m in zip(a.shape, b.shape, strict=True)):
+        return False
+    return c.weakened(_quantified(True, c, c.elementwise(EQUAL, a, b)))
+
+
+def is_longer(n: Value, m: Value) -> bool:
+    """Whether two extents differ; that has to be known."""
+    if not same_extent(n, m) and not (isinstance(n, int) and isinstance(m, int)):
+        raise NotCaptured("arrays whose shapes may differ are compared")
+    return not same_extent(n, m)
 
 
 def _extreme_of(ufunc: np.ufunc, c: Symbols, a: Value, axis: Value = 0) -> View | Lazy:

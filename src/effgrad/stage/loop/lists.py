@@ -99,7 +99,7 @@ def _read(function: ast.AST, frame: Frame, name: str) -> Iterator[ast.Name]:
             and not isinstance(x.slice, ast.Slice | ast.Tuple)
         ):
             yield from _itself(x.value, name)
-        elif isinstance(x, ast.For):
+        elif isinstance(x, ast.For | ast.comprehension):
             yield from _itself(x.iter, name)
         elif isinstance(x, ast.Call) and _is_reader(x.func, frame):
             for arg in x.args:

@@ -24,7 +24,8 @@ def is_mask(key: Hashable) -> bool:
 
 def select(c: Symbols, value: View | Lazy, key: Hashable) -> Masked:
     """`value[key]`: a copy of the elements that the mask selects now."""
-    return Masked(c.lazy(value), aligned(c, c.lazy(key), len(value.shape)))
+    mask = c.lazy(key)
+    return Masked(c.lazy(value), aligned(c, mask, len(value.shape)), len(mask.shape))
 
 
 def aligned(c: Symbols, mask: Lazy, rank: int) -> Lazy:
@@ -51,12 +52,13 @@ def mapped(c: Symbols, ufunc: Any, args: list[Value]) -> Masked:
     primitive = primitive_of(ufunc)
     if primitive is None:
         raise NotCaptured("a product of elements that a mask selects")
-    masks = [a.mask for a in args if isinstance(a, Masked)]
-    if not all(is_same(m, masks[0]) for m in masks):
+    first, *others = [a for a in args if isinstance(a, Masked)]
+    if not all(is_same(a.mask, first.mask) and a.rank == first.rank for a in others):
         raise NotCaptured("elements that two different masks select")
     if any(c.lazy(a).shape for a in args if not isinstance(a, Masked)):
         raise NotCaptured("elements that a mask selects beside an array")
-    return Masked(c.elementwise(primitive, *[a.value if isinstance(a, Masked) else a for a in args]), masks[0])
+    value = c.elementwise(primitive, *[a.value if isinstance(a, Masked) else a for a in args])
+    return Masked(value, first.mask, first.rank)
 
 
 def assigned_under_mask(c: Symbols, array: View | Lazy, key: Value, value: Value) -> Lazy:
@@ -72,21 +74,23 @@ def assigned_under_mask(c: Symbols, array: View | Lazy, key: Value, value: Value
     return c.elementwise(WHERE, mask, new, array)
 
 
-def total(c: Symbols, x: Masked) -> Value:
-    """The sum of the elements that a mask selects."""
-    return c.reduce(c.elementwise(WHERE, x.mask, x.value, 0.0))
+def total(c: Symbols, x: Masked, axis: int | None = None) -> Value:
+    """The sum of the elements that a mask selects, or over the first axis, which is the selection's."""
+    if axis not in (None, 0):
+        raise NotCaptured(f"a sum over the axis {axis} of elements that a mask selects")
+    return c.reduce(c.elementwise(WHERE, x.mask, x.value, 0), None if axis is None else tuple(range(x.rank)))
 
 
-def mean(c: Symbols, x: Masked) -> Value:
-    """The mean of the elements that a mask selects."""
-    ones = c.broadcast(c.elementwise(WHERE, x.mask, 1.0, 0.0), x.value.shape)
-    return c.elementwise(DIVIDE, total(c, x), c.reduce(ones))
+def mean(c: Symbols, x: Masked, axis: int | None = None) -> Value:
+    """The mean of the elements that a mask selects, or over the first axis."""
+    ones = Masked(c.broadcast(c.lazy(1.0), x.value.shape), x.mask, x.rank)
+    return c.elementwise(DIVIDE, total(c, x, axis), total(c, ones, axis))
 
 
 def method(c: Symbols, x: Masked, name: str, args: list[Value], kwargs: Params) -> Value:
     """Call a method of `x[mask]`."""
-    if name in ("sum", "mean") and not args and not kwargs:
-        return total(c, x) if name == "sum" else mean(c, x)
+    if name in ("sum", "mean") and len(args) + len(kwargs) <= 1 and kwargs.keys() <= {"axis"}:
+        return (total if name == "sum" else mean)(c, x, *args, **kwargs)
     if name == "copy":
         return x
     raise NotCaptured(f"the method {name!r} of elements that a mask selects")

@@ -169,10 +169,13 @@ class Counted:
 
 
 class Masked:
-    """`x[mask]`, whose length is not known. It may be assigned or combined only under the same mask."""
+    """`x[mask]`, whose length is not known. It may be assigned or combined only under the same mask.
 
-    def __init__(self, value: Value, mask: Lazy) -> None:
-        self.value, self.mask = value, mask
+    The mask is one of the first `rank` axes of `value`, and has an axis of length 1 for each other one.
+    """
+
+    def __init__(self, value: Value, mask: Lazy, rank: int) -> None:
+        self.value, self.mask, self.rank = value, mask, rank
 
 
 class Growing:
