@@ -13,6 +13,8 @@ from typing import Any
 
 from effgrad.effects import Effect, handled, operation
 from effgrad.program.matches import without_matches
+from effgrad.program.numerals import changes_list
+from effgrad.program.own_lists import mark_replaced
 from effgrad.program.syntax import first_line
 
 # Extra keys in the names that a loop has bound: `LEFT` says that it ended by `return`, with the value `RESULT`.
@@ -50,6 +52,7 @@ class Loop:
         for function in reversed(functions):  # the innermost ones come last
             if isinstance(function, ast.FunctionDef) and function.lineno <= self.place[1] <= (function.end_lineno or 0):
                 function = without_matches(function)
+                mark_replaced(function)
                 for node in ast.walk(function):
                     if isinstance(node, ast.For | ast.While) and self.place == _place(node):
                         return function, node
@@ -71,7 +74,7 @@ def _place(node: ast.For | ast.While) -> tuple[type, int, int]:
 
 
 def _bound(statement: ast.stmt, lists: frozenset[str]) -> set[str]:
-    """The names that a loop binds, and the names in `lists` that it appends to: a handler may bind those to arrays."""
+    """The names that a loop binds, and those in `lists` that it changes: a handler may bind them to other values."""
     found: set[str] = set()
     waiting: list[ast.AST] = [statement]
     while waiting:
@@ -80,8 +83,8 @@ def _bound(statement: ast.stmt, lists: frozenset[str]) -> set[str]:
             found.add(node.id)
         if isinstance(node, ast.MatchAs | ast.MatchStar) and node.name is not None:
             found.add(node.name)
-        if isinstance(node, ast.Attribute) and node.attr == "append" and isinstance(node.value, ast.Name):
-            found |= lists & {node.value.id}
+        if changes_list(node) and isinstance(node.value, ast.Name):  # type: ignore[attr-defined]
+            found |= lists & {node.value.id}  # type: ignore[attr-defined]
         if isinstance(node, ast.FunctionDef):
             found.add(node.name)
         elif not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):

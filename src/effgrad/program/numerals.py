@@ -72,12 +72,32 @@ def numbers_in(function: Any) -> frozenset[str]:
 
 
 def lists_in(function: Any) -> frozenset[str]:
-    """The local names that a function binds to a list display, or none if it calls no `append`."""
-    if not any(isinstance(x, ast.Attribute) and x.attr == "append" for x in ast.walk(function)):
+    """The local names that a function binds to a new list, or none if it appends to none and replaces no items."""
+    if not any(map(changes_list, ast.walk(function))):
         return frozenset()
     bindings = _bindings(function)
-    lists = {name for name, values in bindings.values.items() if any(isinstance(v, ast.List) for v in values)}
+    lists = {name for name, values in bindings.values.items() if any(map(is_new_list, values))}
     return frozenset(lists - bindings.unknown)
+
+
+def changes_list(node: ast.AST) -> bool:
+    """Whether a node is the method `append` or the target of an assignment to an item."""
+    return isinstance(node, ast.Attribute) and node.attr == "append" or (
+        isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store))  # fmt: skip
+
+
+def is_new_list(value: ast.expr | None) -> bool:
+    """Whether an expression makes a list: `[...]`, a comprehension, or `[...] * n`."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        return isinstance(value.left, ast.List) or isinstance(value.right, ast.List)
+    return isinstance(value, ast.List | ast.ListComp)
+
+
+def values_of(function: ast.FunctionDef, name: str) -> list[ast.expr | None]:
+    """The expressions that a function binds a local name to; none if it is bound otherwise too."""
+    bindings = _bindings(function)
+    given = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
+    return [] if name in bindings.unknown | given else bindings.values.get(name, [])
 
 
 def _bindings(function: Any) -> "Bindings":

@@ -3,11 +3,12 @@
 import ast
 from collections.abc import Callable, MutableMapping, MutableSequence, MutableSet
 
+from effgrad.program.own_lists import replaces
 from effgrad.stage.loop import lists, planes
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.iteration import Iteration
-from effgrad.stage.loop.operands import Complex, Lazy, Value, View
+from effgrad.stage.loop.operands import Complex, Lazy, Value, View, views_in
 
 
 class Augmented(Iteration):
@@ -53,6 +54,8 @@ class Augmented(Iteration):
         """`array[key] += value`."""
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
         old = self.subscript(array, key)
+        if isinstance(array, list) and replaces(target, others=True) and any(x.shape for x in views_in(old)):
+            raise NotCaptured("an array in a list whose items are replaced is changed in place")
         new = self.binary(s.op, old, self.expression(s.value, frame))
         if isinstance(old, View):
             self.touched.add(old.buffer)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from effgrad.arrays.value import Tracer, example
+from effgrad.program.own_lists import replaces
 from effgrad.stage.loop import (
     checking,
     derivatives,
@@ -27,7 +28,7 @@ from effgrad.stage.loop import (
     registry,
     rule_calls,
 )
-from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.affine import NotCaptured, as_constant
 from effgrad.stage.loop.augmented import Augmented
 from effgrad.stage.loop.desugar import Loop, leaves, result_of
 from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
@@ -198,7 +199,13 @@ class Capture(Augmented):
 
     def put(self, array: Value, key: Value, value: Value, target: ast.expr, frame: Frame) -> None:
         """`array[key] = value`, where `target` is the source of `array[key]`."""
-        if isinstance(array, Complex):
+        if isinstance(array, list) and replaces(target):
+            if not isinstance(place := as_constant(key), int | np.integer):
+                raise NotCaptured("an item of a list is assigned at a place that changes")
+            items = [*array]
+            items[place] = value
+            frame.own[target.value.id] = items  # type: ignore[attr-defined]
+        elif isinstance(array, Complex):
             self.write_complex(array, key, value)
         else:
             self.write_to(array, key, value)

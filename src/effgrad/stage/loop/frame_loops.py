@@ -16,6 +16,7 @@ from effgrad.arrays.written import read
 from effgrad.errors import StagingWarning, user_place, warn
 from effgrad.program.control import Loop
 from effgrad.program.operations import setitem
+from effgrad.program.own_lists import replaces
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
 from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.capture import Capture
@@ -352,8 +353,9 @@ def without_doubt(capture: Capture, value: Value) -> Value:
 
 
 def check_lists(loop: Loop, found: Mapping[str, Value]) -> None:
-    """Raise if a list that a loop binds may be changed after it, as the surrounding program gets only a copy."""
-    some = any(isinstance(v, list) for value in found.values() for v in containers(value))
+    """Raise if a list that a loop binds, and may have other names, may be changed after it: the program gets a copy."""
+    own = {x.value.id for x in ast.walk(loop.function) if isinstance(x, ast.Subscript) and replaces(x)}  # type: ignore[attr-defined]
+    some = any(isinstance(v, list) for name, value in found.items() if name not in own for v in containers(value))
     if some and writes_after(loop.function.body, loop.statement):
         raise NotCaptured("a list that the loop binds, after which lists or arrays are written to")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
+from effgrad.program.own_lists import is_item, replaces
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.branches import Branches
 from effgrad.stage.loop.buffers import BOOL, INT, Buffer, Element, constant, index, load
@@ -29,11 +30,13 @@ from effgrad.stage.loop.desugar import (
 from effgrad.stage.loop.frames import Facts, Frame
 from effgrad.stage.loop.ir import Branch, Repeat, Store, While
 from effgrad.stage.loop.lists import Lists
-from effgrad.stage.loop.names import bound, exposed, read_after
+from effgrad.stage.loop.names import bound, exposed, read_after, reads
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, flat
 
 # The fact about a `while` that it takes a step, which the surrounding program asks after the loop.
 RUNS = "takes a step"
+# The largest number of steps of a loop over the items of lists that is written out because some are replaced.
+MOST_REPLACED = 16
 
 
 class Iteration(Branches):
@@ -76,7 +79,7 @@ class Iteration(Branches):
                 frame.own.pop(name, None)
             self.body(s.orelse, frame)
             return
-        counted = self.counted(self.expression(s.iter, frame))
+        counted = written_out(s, self.counted(self.expression(s.iter, frame)))
         if self.length == -1:
             steps = counted.steps if isinstance(counted, Counted) else counted
             self.length = None if steps is None else len(steps)
@@ -327,14 +330,26 @@ class Iteration(Branches):
         return Cells(self, s, frame, inner, outer, names - kept, least, progress)
 
     def written_in_place(self, body: Sequence[ast.stmt], frame: Frame) -> set[str]:
-        """Names of arrays that a loop rebinds only by `a += b`, which writes to the array in place."""
+        """Names of arrays or lists of them that a loop changes only by `a += b`, which writes to the array in place."""
         nodes = [x for s in body for x in ast.walk(s)]
-        augmented = {x.target.id for x in nodes if isinstance(x, ast.AugAssign) and isinstance(x.target, ast.Name)}
-        targets = [t for x in nodes if isinstance(x, ast.AugAssign) for t in [x.target]]
+        targets = [x.target for x in nodes if isinstance(x, ast.AugAssign)]
+        augmented = {t.id for t in targets if isinstance(t, ast.Name)}
+        items = {t.value.id for t in targets if replaces(t) and not replaces(t, others=True)}  # type: ignore[union-attr]
         others = {x.id for x in nodes if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store) and x not in targets}
-        values = {name: self.lift(frame.own[name]) for name in augmented - others if name in frame.own}
-        return {name for name, value in values.items() if isinstance(value, View) or (
-            isinstance(value, Complex) and isinstance(value.real, View))}  # fmt: skip
+        values = {name: self.lift(frame.own[name]) for name in (augmented | items) - others if name in frame.own}
+        return {name for name, value in values.items() if (parts := flat([value])) and all(
+            isinstance(part, View) for part in parts)}  # fmt: skip
+
+
+def written_out(s: ast.For, counted: Counted | list[Value]) -> Counted | list[Value]:
+    """The items of a short loop whose counter says which items of a list are meant, some of which are replaced."""
+    if isinstance(counted, list) or jumps(s.body, ast.Break):
+        return counted
+    if (steps := counted.steps) is None or len(steps) > MOST_REPLACED:
+        return counted
+    items = [x for b in s.body for x in ast.walk(b) if isinstance(x, ast.Subscript) and is_item(x)]
+    counts = any(reads(x.slice, name) for x in items for name in bound([s.target]))
+    return list(map(counted.item, steps)) if counts else counted
 
 
 # NumPy's functions that write to their first argument, and array methods that write to their array.

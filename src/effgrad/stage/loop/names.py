@@ -3,17 +3,24 @@
 import ast
 from collections.abc import Sequence
 
+from effgrad.program.own_lists import replaces
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def bound(statements: Sequence[ast.AST]) -> set[str]:
-    """The names that statements bind, without those in the scopes of functions and comprehensions inside."""
+    """The names that statements bind, without those in the scopes of functions and comprehensions inside.
+
+    A list with one name is bound to a new one where an item is replaced (`effgrad.program.own_lists`).
+    """
     found: set[str] = set()
     waiting = list(statements)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
             found.add(node.id)
+        if isinstance(node, ast.Subscript) and replaces(node):
+            found.add(node.value.id)  # type: ignore[attr-defined]
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):

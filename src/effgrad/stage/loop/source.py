@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from effgrad.program.control import tree_of
 from effgrad.program.matches import without_matches
+from effgrad.program.own_lists import mark_replaced
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.operands import Value
 from effgrad.vocabulary import Function
@@ -32,6 +33,7 @@ def source_of(function: Function) -> Source:
     if function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         raise NotCaptured(f"{function.__name__!r} is a generator")
     node = without_matches(node)
+    mark_replaced(node)
     body = node.body if not isinstance(node, ast.Lambda) else []
     closed = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
