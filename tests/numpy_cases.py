@@ -248,6 +248,7 @@ CASES = {
     "setdiff1d": lambda x: np.setdiff1d(x, x[0]),
     "setxor1d": lambda x: np.setxor1d(x[:2], x[1:]),
     "trim_zeros": lambda x: np.trim_zeros(np.concatenate([np.zeros(2), x[0], np.zeros(1)])),
+    "trim_zeros of two axes": lambda x: np.trim_zeros(np.pad(x, 1), "f"),
     "apply_over_axes": lambda x: np.apply_over_axes(np.sum, x * x, [0, 1]),
     "unique_all": lambda x: np.unique_all(x).values,
     "unique_counts": lambda x: np.unique_counts(x).values,

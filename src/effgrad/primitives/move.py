@@ -239,11 +239,11 @@ def rearranging(function: Function) -> Value:
             laid[...] = numbers
             numbers = laid
         places = function(numbers, *map(known, args), **{name: known(option) for name, option in kwargs.items()})
-        flat = reshape(a, shape=(-1,))
+        flat, shares = reshape(a, shape=(-1,)), not isinstance(example(a), np.generic | float | int | complex)
 
         def take(place: Value, step: Value) -> Value:
             result = getitem(flat, index=place)
-            return alias(result, a, step) if np.may_share_memory(place, numbers) else result
+            return alias(result, a, step) if shares and np.may_share_memory(place, numbers) else result
 
         if isinstance(places, list | tuple):
             return type(places)(

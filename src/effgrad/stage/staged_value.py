@@ -7,6 +7,7 @@ import functools
 import inspect
 import math
 import operator
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy as np
 from effgrad.arrays import value as traced
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.keys import key_hash
+from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
-from effgrad.nested import leaves
+from effgrad.nested import leaves, map_leaves
 from effgrad.primitives.constants import BITS, CONSTANTS, ROWS
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.stage.deferred import Deferred, force, share_memory, small
@@ -86,7 +88,24 @@ def _is_one_operation(function: Function, args: Value, kwargs: Value) -> bool:
     if not direct or _under_derivative((args, tuple(kwargs.values()))):
         return False
     # If an argument is a function, the values that it closes over would not be recorded.
-    return not (ruled and any(map(inspect.isroutine, args)))
+    return not ruled or not (any(map(inspect.isroutine, args)) or _shares_memory(function, args, kwargs))
+
+
+def _shares_memory(function: Function, args: Value, kwargs: Value) -> bool:
+    """Whether a result is an argument or a view of it, as of `np.diff(x, n=0)`, whose writes would be lost."""
+    given, options = map_leaves(_ones, args), map_leaves(_ones, kwargs)
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            results = list(leaves(function(*given, **options)))
+    except Exception:  # the function needs other numbers, so it computes with them
+        return False
+    arrays = [value for value in leaves((given, options)) if isinstance(value, np.ndarray)]
+    return any(np.may_share_memory(r, a) for r in results if isinstance(r, np.ndarray) for a in arrays)
+
+
+def _ones(value: Value) -> Value:
+    """Return ones in place of a staged array."""
+    return np.ones(shape_of(value), dtype_of(value)) if isinstance(value, Tracer) and shape_of(value) else value
 
 
 class Staged(TracedArray):

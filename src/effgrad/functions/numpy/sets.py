@@ -2,12 +2,13 @@
 
 from typing import Any, cast
 
-from effgrad.arrays.layout import ndim_of, size_of
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from effgrad.arrays.layout import ndim_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, plain
-from effgrad.errors import NoRule
 from effgrad.primitives.given import all_as_computed
-from effgrad.vocabulary import Axes, Axis, Value
+from effgrad.vocabulary import Axes, Value
 
 
 def _unique(
@@ -58,13 +59,15 @@ def _setdiff1d(ar1: Value, ar2: object, assume_unique: bool = False) -> Value:
     return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
 
 
-def _trim_zeros(filt: Value, trim: str = "fb", axis: Axis = None) -> Value:
-    if axis is not None or ndim_of(filt) != 1:
-        raise NoRule("numpy.trim_zeros of an array of several axes has no derivative rule")
-    kept = np.flatnonzero(plain(filt))
-    first = int(kept[0]) if len(kept) and "f" in trim.lower() else 0
-    last = int(kept[-1]) + 1 if len(kept) and "b" in trim.lower() else size_of(filt)
-    return filt[first:last] if len(kept) else filt[:0]
+def _trim_zeros(filt: Value, trim: str = "fb", axis: Axes = None) -> Value:
+    count, kept = ndim_of(filt), np.argwhere(plain(filt))
+    axes = range(count) if axis is None else normalize_axis_tuple(axis, count)
+    first, last = (np.min(kept, axis=0), np.max(kept, axis=0) + 1) if len(kept) else np.zeros((2, count), int)
+    front, back = [letter in trim.lower() or not len(kept) for letter in "fb"]
+    return filt[tuple(
+        slice(int(first[i]) if front else None, int(last[i]) if back else None) if i in axes else slice(None)
+        for i in range(count)
+    )]  # fmt: skip
 
 
 composed(all_as_computed({
