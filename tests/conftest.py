@@ -18,6 +18,8 @@ from versions import lacking  # noqa: E402
 
 from effgrad.spec import contracts  # noqa: E402
 
+LONG = 60  # cases of a table
+
 
 def pytest_addoption(parser):
     parser.addoption("--contracts", action="store_true", help="check every derivative step by step (slow)")
@@ -47,20 +49,24 @@ def pytest_collection_modifyitems(config, items):
 def quick_ones(items):
     """Yield what is run without `--all`: no sweeps, and of the cases of a test marked `thinned(n)` one of each n.
 
-    Which one depends on the test and on how far its table has come: several tests of a table hold different rows of it,
-    and a table of two arguments is met with all values of both.
+    Of a table of more than LONG cases without a mark it is one of two. Which one depends on the test and on how far its
+    table has come: several tests of a table hold different rows of it, and a table of two arguments is met with all
+    values of both.
     """
-    met = collections.Counter()
-    for item in items:
-        if item.get_closest_marker("sweep"):
-            continue
-        if mark := item.get_closest_marker("thinned"):
-            (n,), name = mark.args, item.nodeid.partition("[")[0]
-            block, place = divmod(met[name], n)
-            met[name] += 1
-            if place != zlib.crc32(f"{name} {block}".encode()) % n:
-                continue
-        yield item
+    kept = [item for item in items if not item.get_closest_marker("sweep")]
+    length, met = collections.Counter(map(table_of, kept)), collections.Counter()
+    for item in kept:
+        name, mark = table_of(item), item.get_closest_marker("thinned")
+        n = mark.args[0] if mark else 2 if length[name] > LONG else 1
+        block, place = divmod(met[name], n)
+        met[name] += 1
+        if place == zlib.crc32(f"{name} {block}".encode()) % n:
+            yield item
+
+
+def table_of(item):
+    """The name of a test without its case."""
+    return item.nodeid.partition("[")[0]
 
 
 def pytest_configure(config):

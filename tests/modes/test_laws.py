@@ -115,6 +115,7 @@ def test_vjp_may_be_pulled_many_times_and_is_linear(names, x, w):
     close(pull(w)[0], sum(c * pull(e)[0] for c, e in zip(w, np.eye(N), strict=True)))
 
 
+@pytest.mark.thinned(2)
 @settings(max_examples=8, deadline=None)
 @given(programs, vectors, vectors)
 @every_mode

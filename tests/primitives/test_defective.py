@@ -36,7 +36,7 @@ def cubes(a):
     return np.sum(np.real(np.linalg.eigvals(a) ** 3))
 
 
-@pytest.mark.thinned(2)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", BLOCKS)
 def test_the_sum_of_cubes_is_nan_in_all_modes(name):
     """It is the trace of the third power; forward mode gave 0 for it, and reverse 4 times the right number."""

@@ -328,6 +328,7 @@ BESIDE = {
 SLOPES = np.array([[1.0, 0.5, -0.3], [0.5, 2.0, 0.7], [-0.3, 0.7, 3.0]])
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("distance", [1e-8, 3e-6])
 @pytest.mark.parametrize("values", [(0.0, 1.0, 2e5), (1e5, 1e5 + 1, 2e5), (1.0, 2.0, 1e6)])

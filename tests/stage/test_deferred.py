@@ -31,6 +31,7 @@ def test_what_is_told_is_what_numpy_gives(name, monkeypatch):
         same_in_both(monkeypatch, effgrad.grad(lambda x: sum(np.sum(leaf) for leaf in CASES[name](x))), X)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("dtype", [float, np.float32])
 def test_in_random_programs_and_their_gradients(seed, dtype, monkeypatch):

@@ -39,6 +39,7 @@ def counting(form):
     return names["f"]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_counted_integer_is_an_integer(form):

@@ -52,6 +52,7 @@ def written(x):
     return y * y[:, 1:2]
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_and_derivatives_are_those_of_numpy(name):
     f = PROGRAMS[name]

@@ -360,6 +360,7 @@ def small_vectors(w):
 NUMBERS = [collatz, root_of_a_loop, small_vectors]
 
 
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("f", NUMBERS)
 @pytest.mark.parametrize("derivative", [*DERIVATIVES_OF_A_NUMBER])
 def test_loops_of_numbers_are_pythons_loops(f, derivative):

@@ -19,7 +19,7 @@ def outcome(f, v):
         return type(error)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
 @pytest.mark.parametrize(
     "seed", [*QUICK, *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(ALL) if seed not in QUICK)]

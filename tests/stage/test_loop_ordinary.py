@@ -258,7 +258,7 @@ def slope(f):
     return sum(w * (f(POINT + k * h * DIRECTION) - f(POINT - k * h * DIRECTION)) for k, w in weights.items()) / (60 * h)
 
 
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(6)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_a_loop_of_ordinary_statements_is_captured(f):
     """All of these were unrolled, each with its own warning."""

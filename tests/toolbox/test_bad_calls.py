@@ -192,6 +192,7 @@ def test_what_is_no_function_is_refused(name):
         assert error is not None and (isinstance(error, eg.EffgradError) or is_deliberate(error)), f"{name}: {error!r}"
 
 
+@pytest.mark.thinned(6)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CALLS)
 def test_functions_that_return_no_numbers(name):
