@@ -86,6 +86,20 @@ def _from_iterator(items: Value, dtype: DTypeLike, count: int = -1, **options: O
     return reach.array(found, dtype) if traced_inside(found) else result
 
 
+def _arange(
+    start: Value = None, stop: Value = None, step: Value = None, dtype: DTypeLike = None, **options: Option
+) -> Value:
+    """`np.arange`: a start and steps. The number of elements is constant almost everywhere."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    start, step = 0 if start is None else start, 1 if step is None else step
+    count = max(0, int(np.ceil((stop - start) / step)))
+    kind = np.dtype(dtype or np.result_type(*map(dtype_of, (start, stop, step)), int))
+    if kind.kind not in "fc" or not traced_inside((start, step)):
+        return np.arange(*map(plain, (start, stop, step)), dtype=dtype, **options)
+    difference = (start + step) - start  # as NumPy rounds it
+    return (start + np.arange(count) * difference).astype(kind)
+
+
 def _as_strided(x: Value, *args: Option, **options: Option) -> Value:
     array = real(x)
     if array is None or array.strides != x.strides:
@@ -128,6 +142,7 @@ RULES: list[Reached] = [
     (np, "full_like", _full_like),
     (np, "apply_along_axis", Calling(_apply_along_axis)),
     (np, "kaiser", _kaiser),
+    (np, "arange", _arange),
     (np, "fromiter", Calling(_from_iterator)),
     (np.lib.stride_tricks, "as_strided", _as_strided),
     # NumPy's own Python definitions are the rules.
