@@ -226,6 +226,28 @@ def powers_by_countdown(x):
     return t
 
 
+class Layer:
+    def __init__(self, w):
+        self.w = w
+
+    def __call__(self, v):
+        return np.tanh(self.w * v + 0.1)
+
+
+def functions_of_vectors(x):
+    v, A, layer, t, s = x * 1.0, np.outer(x, np.cos(x)), Layer(x[:3]), 0.0, np.float32(0.5)
+    for k in range(STEPS):
+        t = t + np.diff(v) @ v[1:] + np.sum(np.diff(A, axis=0)[0] * v) + np.diff(v, 2)[k % 4]
+        t = t + np.diff([1, 4, 9])[k % 2]
+        t = t + np.cumsum(v)[k % 6] * np.cumprod(v)[k % 3] + np.prod(v[1:]) + np.prod(v[:1])
+        t = t + np.convolve(v, v[:3])[k % 8] + np.trapezoid(v) + np.trapezoid(v, np.arange(6.0) ** 2)
+        t = t + np.vdot(v, x) + np.sum(np.cross(v[:3], v[3:])) + np.average(v, weights=v**2) + np.average(x)
+        t = t + np.outer(A[:2], v)[k % 12, 1] + np.flipud(A)[k % 6, 0]
+        s = np.float32(0.9) * s + np.prod(np.float32([0.5, 1.5]) * s) * np.float32(0.1)
+        v = 0.97 * v + 0.02 * np.concatenate([layer(v[:3]), v[3:]])
+    return 0.1 * t + s
+
+
 def backward_slices(x):
     """Durbin's recursion turns a part that grows; the others have bounds that wrap, are clipped, or leave nothing."""
     y, a, t = np.concatenate([x, np.zeros(STEPS)]), -x[0], 1.0
@@ -245,7 +267,7 @@ PROGRAMS = [
     sums_and_products_of_integers, questions_of_several, items_by_changing_integers, strides_that_change, butterflies,
     matched, bound_inside_expressions, views_of_one_state, backward_slices,
     values_of_and_and_or, compared_arrays, rows_that_a_mask_selects, lists_read_in_comprehensions,
-    powers_by_countdown,
+    powers_by_countdown, functions_of_vectors,
 ]  # fmt: skip
 POINT = np.array([0.31, -0.47, 0.62, 0.23, -0.15, 0.55])
 DIRECTION = np.array([0.4, -1.1, 0.7, 0.2, 0.9, -0.5])
@@ -281,6 +303,12 @@ def test_a_loop_of_ordinary_statements_is_captured(f):
     np.testing.assert_allclose(expected, slope(grad(f)), rtol=1e-6, atol=1e-6 * np.max(np.abs(expected)))
     for found in twice:
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * np.max(np.abs(expected)))
+
+
+def test_functions_of_vectors_are_no_calls_of_numpy():
+    gradient = effgrad.compile(grad(functions_of_vectors))
+    gradient(POINT)
+    assert ", 0 calls of NumPy" in gradient.report(POINT)
 
 
 def zero_step(x):

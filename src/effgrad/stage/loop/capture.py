@@ -363,6 +363,9 @@ class Capture(Augmented):
             return lists.extend_now(self, f.__self__, args)
         if inspect.ismethod(f) and not registry.is_library(f.__func__):
             return self.inline(f.__func__, [f.__self__, *args], kwargs)
+        called = inspect.getattr_static(type(f), "__call__", None)
+        if inspect.isfunction(called) and not registry.is_library(called):
+            return self.inline(called, [f, *args], kwargs)
         if registry.has_rule(f):
             return self.applied(f, args, kwargs)
         if registry.is_read(f):

@@ -145,9 +145,7 @@ def _matmul(c: Symbols, a: Value, b: Value) -> View | Lazy:
 
 @rule(np.outer)
 def _outer(c: Symbols, a: Value, b: Value) -> Lazy:
-    a, b = c.lazy(a), c.lazy(b)
-    if len(a.shape) != 1 or len(b.shape) != 1:
-        raise NotCaptured("np.outer of matrices")
+    a, b = [x if len(x.shape) == 1 else c.reshape(x, [-1]) for x in (c.lazy(a), c.lazy(b))]
     return c.elementwise(MULTIPLY, c.index(a, (slice(None), None)), b)
 
 
@@ -218,6 +216,24 @@ def _flip(c: Symbols, a: Value, axis: Value = None) -> View | Lazy:
     value = as_array(c, a)
     turned = axes_of(axis, len(value.shape))
     return c.index(value, tuple(slice(None, None, -1) if k in turned else slice(None) for k in range(len(value.shape))))
+
+
+@rule(np.flipud)
+def _flipud(c: Symbols, m: Value) -> View | Lazy:
+    return c.index(as_array(c, m), slice(None, None, -1))
+
+
+@rule(np.diff)
+def _diff(c: Symbols, a: Value, n: int = 1, axis: int = -1) -> Value:
+    value = as_array(c, a)
+    if value.dtype == BOOL or n == 0:
+        raise NotCaptured("np.diff of truth values, or of order 0, which returns its argument")
+    key: list[slice] = [slice(None)] * len(value.shape)
+    for _ in range(n):
+        later, sooner = ([*key] for _ in range(2))
+        later[axis], sooner[axis] = slice(1, None), slice(None, -1)
+        value = c.elementwise(SUBTRACT, c.index(value, tuple(later)), c.index(value, tuple(sooner)))
+    return value
 
 
 @rule(np.broadcast_to)
