@@ -150,7 +150,7 @@ def compiled_call(frame: FrameType) -> str | None:
 INSTEAD = {
     "numpy.ma": "plain arrays, and np.where(mask, 0, x) for what is masked",
     "numpy.matrixlib": "plain arrays and the operator @",
-    "statistics": "NumPy's function, as np.mean, np.median or np.var",
+    "statistics": "NumPy's function, as np.mean, np.median or np.var, or SciPy's, as scipy.special.ndtri",
     "fractions": "x * p / q for a fraction p / q",
     "decimal": "the operators and functions of NumPy on x itself",
     "array.": "a list of numbers, or np.array([...])",

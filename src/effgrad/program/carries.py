@@ -33,9 +33,11 @@ def _carries(arg: Object) -> bool:
         return any(map(_carries, arg))
     if traced_inside(arg) or str(kind.__module__).partition(".")[0] in TABLES:
         return True
-    inside = getattr(arg, "__dict__", None)
-    if type(inside) is not dict or isinstance(arg, type | ModuleType):
+    if isinstance(arg, type | ModuleType):
         return False
+    inside = getattr(arg, "__dict__", None)
+    if type(inside) is not dict:
+        inside = {name: getattr(arg, name, None) for base in kind.__mro__ for name in getattr(base, "__slots__", ())}
     return any(type(value) in CODE or traced_inside(value) or _is_written(value) for value in inside.values())
 
 
