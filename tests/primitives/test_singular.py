@@ -294,3 +294,22 @@ def test_elements_that_are_not_numbers_and_are_overwritten_do_not_count(name, mo
     assert grad(f, **({} if mode is None else {"mode": mode}))(1.3) == pytest.approx(slope, rel=1e-15)
     assert jvp(f, (1.3,), (1.0,))[1] == pytest.approx(slope, rel=1e-15)
     assert compile(grad(f))(1.3) == pytest.approx(slope, rel=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("order", ["forward over reverse", "forward over forward", "reverse over reverse", "compiled"])
+@pytest.mark.parametrize("name", ["sizes of complex numbers", "lengths on a grid"])
+def test_a_square_of_a_size_where_some_are_0_and_some_are_not(order, name):
+    """The limit was unknown: NaN that stood for no element took the terms of the series of all elements."""
+    f = {
+        "sizes of complex numbers": lambda x: np.sum(np.abs(x + 0j) ** 2),
+        "lengths on a grid": lambda x: np.sum(np.hypot(*np.meshgrid(x, x)) ** 2) / (2 * len(x)),
+    }[name]
+    x, u = np.array([0.0, 1.0, 0.0, -2.0]), np.array([0.3, -0.2, 0.5, 0.7])
+    found = {
+        "forward over reverse": lambda: u @ hvp(f, x, u),
+        "forward over forward": lambda: jvp(lambda x: jvp(f, (x,), (u,))[1], (x,), (u,))[1],
+        "reverse over reverse": lambda: u @ jacobian(grad(f), mode="reverse")(x) @ u,
+        "compiled": lambda: u @ compile(lambda x: hvp(f, x, u))(x),
+    }[order]()
+    np.testing.assert_allclose(found, 2 * u @ u, rtol=1e-9)
