@@ -11,13 +11,13 @@ from effgrad.stage.loop import (
     builtin,
     concatenation,
     contractions,
-    definitions,
     fancy,
     folds,
     library,
     masks,
     planes,
     small_systems,
+    vectors,
 )
 from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
 from effgrad.stage.loop.arithmetic import is_python_bool, is_python_integer
@@ -47,7 +47,7 @@ from effgrad.stage.loop.symbols import MOST_UNROLLED
 from effgrad.vocabulary import DType, Params
 
 # The functions of Python and NumPy that capture handles by rules.
-MODULES = builtin, definitions, fancy, folds, library, concatenation, contractions, small_systems, planes
+MODULES = builtin, fancy, folds, library, concatenation, contractions, small_systems, planes, vectors
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 
