@@ -55,6 +55,7 @@ REFUSED = {
     "poly1d", "polydiv quotient", "polydiv remainder", "polyfit", "polyfit w", "polymul",
     "polynomial.polyfromroots", "polyvander", "prod", "put", "put_along_axis", "putmask", "quantile", "quantile m",
     "quantile q", "real_if_close", "roots", "setdiff1d", "setxor1d", "sort_complex", "take_along_axis", "trim_zeros",
+    "trim_zeros of two axes",
     "union1d", "unique", "unique inverse", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unwrap",
     "vectorize",
 }  # fmt: skip

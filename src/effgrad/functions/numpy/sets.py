@@ -60,14 +60,14 @@ def _setdiff1d(ar1: Value, ar2: object, assume_unique: bool = False) -> Value:
 
 
 def _trim_zeros(filt: Value, trim: str = "fb", axis: Axes = None) -> Value:
-    count, kept = ndim_of(filt), np.argwhere(plain(filt))
+    count, kept = ndim_of(filt), np.nonzero(plain(filt))
     axes = range(count) if axis is None else normalize_axis_tuple(axis, count)
-    first, last = (np.min(kept, axis=0), np.max(kept, axis=0) + 1) if len(kept) else np.zeros((2, count), int)
-    front, back = [letter in trim.lower() or not len(kept) for letter in "fb"]
-    return filt[tuple(
-        slice(int(first[i]) if front else None, int(last[i]) if back else None) if i in axes else slice(None)
-        for i in range(count)
-    )]  # fmt: skip
+    found, parts = len(kept[0]), [slice(None)] * count
+    for i in axes:
+        first, last = (int(np.min(kept[i])), int(np.max(kept[i])) + 1) if found else (0, 0)
+        front, back = [letter in trim.lower() or not found for letter in "fb"]
+        parts[i] = slice(first if front else None, last if back else None)
+    return filt[tuple(parts)]
 
 
 composed(all_as_computed({

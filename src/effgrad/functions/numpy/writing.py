@@ -1,6 +1,8 @@
 """Rules for NumPy functions that write to their first argument, as assignments to its elements."""
 
-from effgrad.arrays.layout import dtype_of, shape_of, size_of
+from numpy.lib.array_utils import normalize_axis_index
+
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.signatures import ask_numpy
 from effgrad.arrays.value import FUNCTIONS, LISTS, Tracer, evaluated, list_to_array, plain_tree
@@ -28,8 +30,15 @@ def _putmask(a: Value, mask: object, values: Value) -> None:
     _write(np.putmask, a, mask, values)
 
 
-def _put_along_axis(arr: Value, indices: object, values: Value, axis: int | None = -1) -> None:
-    _write(np.put_along_axis, arr, indices, values, axis=axis)
+def _put_along_axis(arr: Value, indices: Value, values: Value, axis: int | None = -1) -> None:
+    if axis is None:
+        _write(np.put_along_axis, arr, indices, values, axis=None)
+        return
+    count = ndim_of(arr)
+    places: list[Value] = [np.arange(n).reshape([-1 if i == k else 1 for i in range(count)])
+                           for k, n in enumerate(shape_of(arr))]  # fmt: skip
+    places[normalize_axis_index(axis, count)] = indices
+    _written(arr, "numpy.put_along_axis")[tuple(places)] = values
 
 
 def _write(function: Function, target: Value, where: object, values: Value, **options: Option) -> None:
