@@ -35,7 +35,7 @@ def test_a_write_is_seen_where_numpy_shares_memory(name, argument):
     """Compiled programs lost the writes to `np.diff(x, n=0)`, and a raveled number was a view of the number."""
     x = ARGUMENTS[argument]
     if name == "real_if_close" and not np.ndim(x):
-        x = np.array(x)  # of a number NumPy makes an array without axes; here it stays a number, which takes no writes
+        pytest.skip("of a number NumPy makes an array without axes; here it stays a number, which takes no writes")
 
     def wrote(to_result, factor):
         def f(x):
