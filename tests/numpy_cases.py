@@ -404,5 +404,5 @@ OF_SQUARES = {
 
 CASES.update((name, lambda x, f=f: f(x[:, :3])) for name, f in OF_SQUARES.items())
 if not hasattr(np, "matvec"):  # before NumPy 2.2
-    for name in ("matvec", "vecmat"):
+    for name in ("matvec", "vecmat", "trim_zeros of two axes"):
         del CASES[name]

@@ -14,7 +14,6 @@ NUMPY, SCIPY = (tuple(map(int, library.__version__.split(".")[:2])) for library 
 # What is installed, whether it is such a version, and for patterns of the names of tests what it does there.
 LACKING = [
     (f"NumPy {numpy.__version__}", NUMPY < (2, 4), {
-        r"\btrim_zeros of two axes\b": "trims one axis",
         r"::test_form\[pad .*\{(0|-1): ": "pads by no dictionary",
         r"::test_form\[weighted quantile \(0, 1\)": "has another quantile over several axes",
         r"::test_arguments_go_by_the_names_of_the_library": "does not say how its arguments are called",

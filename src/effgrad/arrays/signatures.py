@@ -115,6 +115,8 @@ def count_of_required(function: Function) -> int:
     """Return the number of positional parameters without a default, or of all if the function does not say it."""
     if isinstance(function, np.ufunc):
         return function.nin
+    if (names := _parameters(function)) in UFUNC_METHODS.values():
+        return names.index("axis")
     return sum(p.default is p.empty for p in _positional(function)) or sys.maxsize
 
 
