@@ -77,7 +77,7 @@ def test_a_simple_eigenvalue_beside_them_has_its_derivative(name, kind):
     u = RNG.normal(size=a.shape)
     for mode in list(MODES.values())[:-1]:
         # Eigenvalues that differ by a root of the rounding error leave the digits that their vectors have.
-        np.testing.assert_allclose(mode(radius, a, u), np.sum(wanted * u), rtol=1e-5 if kind == "turned" else 1e-12)
+        np.testing.assert_allclose(mode(radius, a, u), np.sum(wanted * u), rtol=1e-4 if kind == "turned" else 1e-12)
 
 
 def test_the_growth_of_a_population_with_age_classes_that_have_no_young():

@@ -180,7 +180,7 @@ MUTANTS = {
     "a branch leaves no name as it is": (code_around_is_wrong, Branches, "note_either", lambda *_: None),
     "two masks are one": (code_around_is_wrong, masks, "is_same", lambda *_: True),
     "what a mask selects is a view": (code_around_is_wrong, masks, "select", lambda c, value, key: Masked(
-        value, c.lazy(key))),
+        value, c.lazy(key), len(c.lazy(key).shape))),
     "items of lists have no names": (code_around_is_wrong, lists, "value_has_name", lambda *_: False),
     "either of two arrays is a third": (
         code_around_is_wrong, Branches, "one_of_arrays", lambda self, view, shared, name: view),

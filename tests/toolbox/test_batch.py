@@ -41,7 +41,7 @@ REFUSED = {
     "numpy nanmedian", "numpy nanquantile", "numpy nanpercentile", "numpy piecewise", "numpy vectorize",
     "numpy put_along_axis", "numpy setxor1d", "linalg.bandwidth", "ndimage.gaussian_filter sigma",
     "stats.nbinom logcdf", "integrate.qmc_quad", "ndimage.extrema", "ndimage.median", "signal.sawtooth",
-    "signal.square", "signal.ss2zpk", "signal.tf2sos", "signal.zpk2sos",
+    "signal.ss2zpk", "signal.tf2sos", "signal.zpk2sos",
     *(name for name in CASES if name.startswith("integrate.quad_vec")),
 }  # fmt: skip
 CHOSEN_DIFFERENTLY = {"linalg.eigh subset", "linalg.lstsq residual"}

@@ -45,12 +45,13 @@ def trimmed(f: Any, target: Object) -> Object:
     """Return the target of `np.trim_zeros`, which for an array with traced values selects by the plain numbers."""
 
     def given(filt: Object, *args: Object, **kwargs: Object) -> Object:
-        if not is_held(filt) or filt.ndim != 1:
+        if not is_held(filt):
             return target(filt, *args, **kwargs)
-        numbers = np.array(example(read(filt)))
+        numbers = np.array(example(read(filt)), order="C")
         part = f(numbers, *args, **kwargs)
-        first = (part.ctypes.data - numbers.ctypes.data) // numbers.itemsize
-        return filt[first : first + part.size]
+        place = (part.ctypes.data - numbers.ctypes.data) // numbers.itemsize if part.size else 0
+        first = np.unravel_index(place, numbers.shape) if part.size else (0,) * part.ndim
+        return filt[tuple(slice(k, k + n) for k, n in zip(first, part.shape, strict=True))]
 
     return given
 
