@@ -34,3 +34,9 @@ def parts(y):
         return np.concatenate([parts(item) for item in y]) if len(y) else np.zeros(0)
     y = np.ravel(np.asarray(y))
     return np.concatenate([np.real(y), np.imag(y)]) if np.iscomplexobj(y) else np.asarray(y, float)
+
+
+def slope(f, x, u, step):
+    """The derivative along a direction by differences of sixth order, whose points are at most three steps away."""
+    weights = {1: 45.0, 2: -9.0, 3: 1.0}
+    return sum(w * (f(x + k * step * u) - f(x - k * step * u)) for k, w in weights.items()) / (60 * step)

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from differences import slope
 
 import effgrad
 from effgrad import grad, jvp
@@ -273,13 +274,6 @@ POINT = np.array([0.31, -0.47, 0.62, 0.23, -0.15, 0.55])
 DIRECTION = np.array([0.4, -1.1, 0.7, 0.2, 0.9, -0.5])
 
 
-def slope(f):
-    """The derivative along the direction by differences of sixth order."""
-    weights = {1: 45.0, 2: -9.0, 3: 1.0}
-    h = 2e-4
-    return sum(w * (f(POINT + k * h * DIRECTION) - f(POINT - k * h * DIRECTION)) for k, w in weights.items()) / (60 * h)
-
-
 @pytest.mark.thinned(6)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_a_loop_of_ordinary_statements_is_captured(f):
@@ -298,9 +292,10 @@ def test_a_loop_of_ordinary_statements_is_captured(f):
     np.testing.assert_allclose(value, f(POINT), rtol=1e-12)
     np.testing.assert_allclose(gradient, grad(f)(POINT), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(tangents, (f(POINT), np.sum(gradient * DIRECTION)), rtol=1e-9)
-    np.testing.assert_allclose(tangents[1], slope(f), rtol=1e-7)
+    np.testing.assert_allclose(tangents[1], slope(f, POINT, DIRECTION, 2e-4), rtol=1e-7)
     expected = second(POINT)
-    np.testing.assert_allclose(expected, slope(grad(f)), rtol=1e-6, atol=1e-6 * np.max(np.abs(expected)))
+    wanted = slope(grad(f), POINT, DIRECTION, 2e-4)
+    np.testing.assert_allclose(expected, wanted, rtol=1e-6, atol=1e-6 * np.max(np.abs(expected)))
     for found in twice:
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10 * np.max(np.abs(expected)))
 

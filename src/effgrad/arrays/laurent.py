@@ -307,9 +307,10 @@ def _shifted(coefficients: Array, by: Array) -> Array:
 
 def choose(condition: Value, a: Laurent, b: Laurent) -> Laurent:
     """The series of `a` where the condition holds, and of `b` elsewhere."""
-    if np.all(condition) or not np.any(condition):  # the other series, as an infinite constant, may have few terms
+    every = np.all(condition)
+    if every or not np.any(condition):  # the other series, as an infinite constant, may have few terms
         shape = np.broadcast_shapes(*map(np.shape, (condition, a.coefficients[0], b.coefficients[0])))
-        return linear(lambda x: np.broadcast_to(x, shape), a if np.all(condition) else b)
+        return linear(lambda x: np.broadcast_to(x, shape), a if every else b)
     return linear(lambda x, y: np.where(condition, x, y), a, b)
 
 
