@@ -13,7 +13,7 @@ def matmul(lib: Library, a: Value, b: Value) -> Value:
     return lib.xp.matmul(a, b)
 
 
-def einsum(lib: Library, *operands: Value, subscripts: str) -> Value:
+def einsum(lib: Library, *operands: Value, subscripts: str, **by_matrices: bool) -> Value:
     xp, operands = lib.xp, tuple(lib.promoted(*operands))
     if hasattr(xp, "einsum"):
         return xp.einsum(subscripts, *operands)

@@ -12,7 +12,7 @@ from effgrad.arrays import counterparts, library_matrices
 from effgrad.arrays.counterparts import along, reduction
 from effgrad.arrays.library_array import numpy_dtype, of_another_library
 from effgrad.arrays.namespace import Library
-from effgrad.primitives import decomposition, product, singular_values
+from effgrad.primitives import decomposition, singular_values, systems
 from effgrad.primitives.constants import ROWS
 from effgrad.vocabulary import Axis, Option, Value
 
@@ -105,7 +105,7 @@ COUNTERPARTS: dict[Value, Value] = {
     np.argsort: _argsort, np.argpartition: _argpartition, np.count_nonzero: _count_nonzero, np.isclose: _close,
     np.allclose: lambda lib, *args, **options: bool(lib.xp.all(_close(lib, *args, **options))),
     np.array_equal: _array_equal, np.searchsorted: _searchsorted, np.round: _round, np.around: _round,
-    np.linalg.slogdet: library_matrices.named(product.SlogdetResult, library_matrices.linalg("slogdet")),
+    np.linalg.slogdet: library_matrices.named(systems.SlogdetResult, library_matrices.linalg("slogdet")),
     np.linalg.eigh: library_matrices.named(decomposition.EighResult, library_matrices.hermitian("eigh")),
     np.linalg.svd: library_matrices.named(singular_values.SVDResult, library_matrices.linalg("svd")),
     np.linalg.qr: library_matrices.named(decomposition.QRResult, library_matrices.qr),

@@ -20,7 +20,7 @@ from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.namespace import Library
 from effgrad.arrays.value import depends
 from effgrad.errors import NoCounterpart
-from effgrad.primitives import decomposition, product, singular_values
+from effgrad.primitives import decomposition, singular_values, systems
 from effgrad.vocabulary import DTypeLike, Function, Index, Option, Params, Shape, Value
 
 Array = Any  # dask.array.Array
@@ -260,7 +260,7 @@ class Linalg:
     det = staticmethod(_of_matrices(np.linalg.det, "(i,i)->()"))
     solve = staticmethod(_of_matrices(np.linalg.solve, "(i,i),(i,j)->(i,j)"))
     cholesky = staticmethod(_of_matrices(np.linalg.cholesky, "(i,i)->(i,i)"))
-    slogdet = staticmethod(_of_matrices(np.linalg.slogdet, "(i,i)->(),()", product.SlogdetResult))
+    slogdet = staticmethod(_of_matrices(np.linalg.slogdet, "(i,i)->(),()", systems.SlogdetResult))
     eigh = staticmethod(_of_matrices(np.linalg.eigh, "(i,i)->(i),(i,i)", decomposition.EighResult))
     eigvalsh = staticmethod(_of_matrices(np.linalg.eigvalsh, "(i,i)->(i)"))
     eig = staticmethod(_of_matrices(np.linalg.eig, "(i,i)->(i),(i,i)", decomposition.EigResult))

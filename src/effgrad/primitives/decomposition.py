@@ -36,8 +36,9 @@ from effgrad.primitives.factors import cholesky as cholesky
 from effgrad.primitives.factors import qr_packed as qr_packed
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import general
-from effgrad.primitives.product import inv, mT, solve
+from effgrad.primitives.product import mT
 from effgrad.primitives.quotients import diagonal, nonzero_mask, of_phases, over_differences, phases, undefined_where
+from effgrad.primitives.systems import inv, solve
 from effgrad.vocabulary import Cotangent, Tangent, Value
 
 # Hermitian matrices; the primitive packs the row of eigenvalues on top of the matrix of eigenvectors.

@@ -1,27 +1,24 @@
-"""Products, inverses, determinants and linear systems; as in NumPy, all of them take stacks of matrices.
-
-Giles, An extended collection of matrix derivative results (2008).
-"""
+"""Products of arrays: `np.einsum`, `np.matmul` and what they define; as in NumPy, they take stacks of matrices."""
 
 import math
 import string
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from effgrad.arrays import library_matrices
 from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, ndim_of, shape_of
-from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.traced import view
-from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, evaluated, example, plain, to_operand
+from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, example, plain, to_operand
 from effgrad.primitives import cotangents
-from effgrad.primitives.batching import Arguments, stacked
-from effgrad.primitives.complexes import conj, is_complex
+from effgrad.primitives.batching import Arguments
+from effgrad.primitives.complexes import conj
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.move import setitem, transpose
-from effgrad.primitives.primitive import Primitive, general, linear
-from effgrad.vocabulary import Cotangent, Function, Option, Params, Tangent, Value
+from effgrad.primitives.primitive import Primitive, linear
+from effgrad.vocabulary import Cotangent, DTypeLike, Function, Option, Params, Value
 
 
 def mT(x: Value) -> Value:
@@ -35,7 +32,7 @@ def mT(x: Value) -> Value:
 def _einsum_transpose(index: int) -> Function:
     """Return the transpose of an einsum in one operand, an einsum with the result's subscripts in its place."""
 
-    def transposed(g: Cotangent, *operands: Value, subscripts: str) -> Value:
+    def transposed(g: Cotangent, *operands: Value, subscripts: str, **by_matrices: bool) -> Value:
         inputs, output = subscripts.split("->")
         terms = inputs.split(",")
         target, shape = terms[index], shape_of(operands[index])
@@ -44,7 +41,7 @@ def _einsum_transpose(index: int) -> Function:
         available = set(output).union(*others) if others else set(output)
         unique = "".join(dict.fromkeys(target))
         kept = "".join(s for s in unique if s in available)
-        result = einsum(g, *rest, subscripts=",".join([output, *others]) + "->" + kept)
+        result = einsum(g, *rest, subscripts=",".join([output, *others]) + "->" + kept, **by_matrices)
         # Along subscripts that were only summed over, the cotangent is constant.
         sizes = dict(zip(target, shape, strict=True))
         result = np.reshape(result, tuple(sizes[s] if s in kept else 1 for s in unique))
@@ -59,11 +56,15 @@ def _einsum_transpose(index: int) -> Function:
     return transposed
 
 
+# With the parameter `optimize=True`, and for more than two operands, NumPy's products of matrices compute the sums.
 einsum = linear(
-    lambda *operands, subscripts: np.einsum(subscripts, *operands, optimize=len(operands) > 2),
+    lambda *operands, subscripts, optimize=False: np.einsum(
+        subscripts, *operands, optimize=optimize or len(operands) > 2
+    ),
     name="einsum",
-    text=lambda *operands, subscripts, **_: (
-        f"np.einsum({subscripts}, {', '.join(operands)}{', optimize=True' if len(operands) > 2 else ''})"
+    text=lambda *operands, subscripts, optimize="False", **_: (
+        f"np.einsum({subscripts}, {', '.join(operands)}"
+        f"{', optimize=True' if optimize == 'True' or len(operands) > 2 else ''})"
     ),
     each=_einsum_transpose,
     batch=lambda primitive, batch, params: _einsum_of_batch(batch, **params),
@@ -71,18 +72,32 @@ einsum = linear(
 )
 
 
-def _einsum_of_batch(batch: Arguments, subscripts: str) -> Value:
+def _einsum_of_batch(batch: Arguments, subscripts: str, **by_matrices: bool) -> Value:
     inputs, output = subscripts.split("->")
     letter = min(set(string.ascii_letters) - set(subscripts))
     terms = [letter + t if flag else t for t, flag in zip(inputs.split(","), batch.flags, strict=True)]
-    return einsum(*batch.values, subscripts=f"{','.join(terms)}->{letter}{output}")
+    return einsum(*batch.values, subscripts=f"{','.join(terms)}->{letter}{output}", **by_matrices)
 
 
-def _einsum(subscripts: object, *operands: Value, optimize: Option = False, **_: Option) -> Value:
-    """Apply einsum to any form of its arguments, with explicit letters; an ellipsis becomes unused letters."""
+def by_letters(subscripts: object, *operands: Value, **options: Option) -> Value:
+    """Apply einsum to any form of its arguments."""
     if not isinstance(subscripts, str):
         subscripts, operands = _in_letters(subscripts, *operands)
+    # Sums of more than two factors, and sums by matrix products, are added in another order.
+    sums = _EINSUM_OF_OPTIONS if len(operands) > 2 or options else _explicit_einsum
+    return sums(subscripts, *operands, **options)
+
+
+def _explicit_einsum(
+    subscripts: str, *operands: Value, optimize: Option = False, dtype: DTypeLike = None, casting: Any = "safe",
+    order: Option = "K",
+) -> Value:  # fmt: skip
+    """Apply einsum with explicit letters; an ellipsis becomes unused letters."""
     operands = tuple(map(to_operand, operands))
+    if dtype is not None:
+        for x in operands:
+            np.empty(0, dtype_of(x)).astype(dtype, casting=casting)  # raises NumPy's error
+        operands = tuple(np.astype(x, np.dtype(dtype)) for x in operands)
     subscripts = subscripts.replace(" ", "")
     inputs, arrow, output = subscripts.partition("->")
     terms = inputs.split(",")
@@ -92,10 +107,13 @@ def _einsum(subscripts: object, *operands: Value, optimize: Option = False, **_:
     if "..." in inputs:
         terms, operands, output = _without_ellipses(terms, operands, output)
     terms, operands = _without_broadcast(terms, operands)
-    subscripts = ",".join(terms) + "->" + output
-    result = einsum(*operands, subscripts=subscripts)
+    params: Params = {"subscripts": ",".join(terms) + "->" + output, **({"optimize": True} if optimize else {})}
+    result = einsum(*operands, **params)
     # A diagonal or a transpose is a view.
-    return result if len(operands) > 1 else view(result, operands[0], lambda x: einsum(x, subscripts=subscripts))
+    return result if len(operands) > 1 else view(result, operands[0], lambda x: einsum(x, **params))
+
+
+_EINSUM_OF_OPTIONS = as_computed(np.einsum, _explicit_einsum)
 
 
 def _in_letters(*listed: Value) -> tuple[str, tuple[Value, ...]]:
@@ -261,7 +279,7 @@ def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value
     if not isinstance(plain(a), Tracer) and not isinstance(plain(b), Tracer):
         return _tensordot_by_matrices(a, b, left, right)
     kept = [names_a[i] for i in range(na) if i not in left] + [names_b[j] for j in range(nb) if j not in right]
-    return _einsum(a, names_a, b, names_b, kept)
+    return by_letters(a, names_a, b, names_b, kept)
 
 
 def _tensordot_by_matrices(a: Value, b: Value, left: list[int], right: list[int]) -> Value:
@@ -277,124 +295,10 @@ def _tensordot_by_matrices(a: Value, b: Value, left: list[int], right: list[int]
     return np.reshape(_dot_of_matrices(first, second), [shape_a[i] for i in kept_a] + [shape_b[j] for j in kept_b])
 
 
-inv = general(
-    np.linalg.inv,
-    jvp=lambda t, y, x: -np.matmul(np.matmul(y, t), y),
-    vjp=lambda g, y, x: -np.matmul(np.matmul(mT(y), g), mT(y)),
-    batch=stacked,
-    counterpart=library_matrices.linalg("inv"),
-)
-det = general(
-    np.linalg.det,
-    jvp=lambda t, y, x: np.sum(cofactors(x) * t, axis=(-1, -2)),
-    vjp=lambda g, y, x: g[..., None, None] * cofactors(x) if ndim_of(g) else g * cofactors(x),
-    batch=stacked,
-    counterpart=library_matrices.linalg("det"),
-)
-
-
-def _log_change(t: Tangent, x: Value) -> Value:
-    """Return the derivative of log(det(x)) along `t`."""
-    return np.sum(mT(np.linalg.inv(x)) * t, axis=(-1, -2))
-
-
-def _against_inverse(g: Cotangent, x: Value) -> Value:
-    return (g[..., None, None] if ndim_of(g) else g) * mT(np.linalg.inv(x))
-
-
-logabsdet = general(
-    lambda x: np.linalg.slogdet(x)[1],
-    jvp=lambda t, y, x: np.real(_log_change(t, x)),
-    vjp=lambda g, y, x: _against_inverse(np.real(g), x),
-    name="logabsdet",
-    text="np.linalg.slogdet({0})[1]",
-    batch=stacked,
-    counterpart=BY_NUMPY,
-)
-# The sign of a complex determinant is on the unit circle.
-phase_of_det = general(
-    lambda x: np.linalg.slogdet(x)[0],
-    jvp=lambda t, y, x: y * (1j * np.imag(_log_change(t, x))),
-    vjp=lambda g, y, x: _against_inverse(1j * np.imag(g * y), x),
-    name="phase_of_det",
-    batch=stacked,
-    counterpart=BY_NUMPY,
-)
-
-
-def _full_rank(x: Value) -> bool:
-    if not x.size or not np.isfinite(x).all():  # NumPy 2.1 has no rank for an empty matrix, no version one for NaN
-        return True
-    return bool(np.all(np.linalg.matrix_rank(x) == x.shape[-1]))
-
-
-def cofactors(x: Value) -> Value:
-    """Return the matrix of cofactors, which is the gradient of `det` even where the matrix is singular."""
-    if evaluated(_full_rank, x):
-        d = np.linalg.det(x)
-        return (d[..., None, None] if ndim_of(d) else d) * mT(np.linalg.inv(x))
-    n = x.shape[-1]
-    if n == 1:
-        return np.ones(shape_of(x))
-    keep = [np.delete(np.arange(n), i) for i in range(n)]
-    minors = [[(-1.0) ** (i + j) * np.linalg.det(x[..., keep[i][:, None], keep[j]]) for j in range(n)]
-              for i in range(n)]  # fmt: skip
-    return np.stack([np.stack(row, axis=-1) for row in minors], axis=-2)
-
-
-def columns(x: Value, b: Value) -> Value:
-    """Return solutions or right-hand sides as matrices; they are vectors if the right-hand side `b` has one axis."""
-    return x[..., None] if ndim_of(b) == 1 else x
-
-
-def uncolumned(x: Value, b: Value) -> Value:
-    """Return solutions that are matrices in the form of the right-hand side `b`, as vectors if it has one axis."""
-    return x[..., 0] if ndim_of(b) == 1 else x
-
-
-def _solve_matrix(g: Cotangent, y: Value, a: Value, b: Value) -> Value:
-    w = np.linalg.solve(mT(a), columns(g, b))
-    return cotangents.unbroadcast(-np.matmul(w, mT(columns(y, b))), a)
-
-
-def _solve_right(g: Cotangent, y: Value, a: Value, b: Value) -> Value:
-    return cotangents.unbroadcast(uncolumned(np.linalg.solve(mT(a), columns(g, b)), b), b)
-
-
-def _solve_tangent(t: Tangent, y: Value, a: Value, b: Value) -> Value:
-    return -uncolumned(np.linalg.solve(a, np.matmul(t, columns(y, b))), b)
-
-
-def _solve_of_batch(primitive: Primitive, batch: Arguments, params: Params) -> Value:
-    """Solve a batch of systems, turning vectors into matrices of one column, since NumPy takes no stack of vectors."""
-    if len(batch.shapes[0]) != 2:
-        return None
-    a, b = batch.spread()
-    return solve(a, b[..., None])[..., 0] if len(batch.shapes[1]) == 1 else solve(a, b)
-
-
-solve = general(
-    np.linalg.solve,
-    jvp=(_solve_tangent, lambda t, y, a, b: np.linalg.solve(a, t)),
-    vjp=(_solve_matrix, _solve_right),
-    batch=_solve_of_batch,
-    counterpart=library_matrices.solve,
-)
-
-
-SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
-
-
-def _slogdet(a: Value) -> Value:
-    return SlogdetResult(phase_of_det(a) if is_complex(a) else evaluated(np.linalg.slogdet, a)[0], logabsdet(a))
-
-
 UFUNCS.enter({np.matmul: matmul})
 FUNCTIONS.enter({
-    np.dot: _dot, np.tensordot: _tensordot, np.einsum: _einsum, np.matmul: matmul, np.inner: _inner,
+    np.dot: _dot, np.tensordot: _tensordot, np.einsum: by_letters, np.matmul: matmul, np.inner: _inner,
     np.vdot: as_computed(np.vdot, lambda a, b, /: np.sum(conj(np.ravel(a)) * np.ravel(b))),
     np.outer: lambda a, b: np.reshape(a, (-1, 1)) * np.reshape(b, (1, -1)),
-    np.linalg.inv: lambda a: inv(a), np.linalg.det: lambda a: det(a), np.linalg.solve: lambda a, b: solve(a, b),
-    np.linalg.slogdet: _slogdet,
     np.linalg.vecdot: as_computed(np.linalg.vecdot, lambda x1, x2, /, *, axis=-1: np.sum(conj(x1) * x2, axis=axis)),
 })  # fmt: skip

@@ -10,7 +10,8 @@ import scipy.linalg
 from effgrad.arrays.value import plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive, general
-from effgrad.primitives.product import columns, mT, uncolumned
+from effgrad.primitives.product import mT
+from effgrad.primitives.systems import columns, uncolumned
 from effgrad.vocabulary import Cotangent, Tangent, Value
 
 # For matrices with fewer rows, SciPy's function takes longer than a solution by elimination.
