@@ -1,5 +1,6 @@
 """The public functions of reverse mode: `grad`, `value_and_grad`, `vjp`."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -131,8 +132,8 @@ def value_and_grad(
         parts, inside = unflatten(tree, pulled), handled(Smooth)
         slopes = parts if isinstance(numbers, list) else parts[0]
         if inside or any(map(undefined, pulled)):
-            again: Any = value_and_grad(program, argnums, has_aux, mode, holomorphic, memory)
-            slopes = completed(slopes, lambda *x: again(*rebuild(x), **kwargs)[1], chosen, lambda: value)
+            again: Any = functools.partial(value_and_grad, program, argnums, has_aux, mode, holomorphic, memory)
+            slopes = completed(slopes, lambda *x: again()(*rebuild(x), **kwargs)[1], chosen, lambda: value)
         value = value if inside else unwrap(value)
         return ((value, release(aux[0])) if has_aux else value), slopes
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from effgrad.arrays.batched_value import Batched
+from effgrad.arrays.layout import DOUBLES
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
@@ -164,7 +165,7 @@ def value_of(value: Value, f: Function, *args: Value, **kwargs: Option) -> Value
     Derivatives that the program takes itself are NaN at singular points, because limits are only taken outside of
     other derivatives. So a program with a NaN runs again, outside.
     """
-    if type(value) is float and value == value:
+    if type(value) in DOUBLES and value == value:
         return value
     if not any(map(undefined, flatten(value)[0])) or handled(Smooth):
         return value

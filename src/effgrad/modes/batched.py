@@ -54,7 +54,10 @@ class Batch(Mode):
         return self.arguments(values).spread()
 
     def apply(self, primitive: Primitive, *args: Value, **params: Value) -> Value:
-        batch = self.arguments(args)
+        values, flags = [self.primal(a) for a in args], [self.owns(a) for a in args]
+        if primitive.kind == "elementwise" and not params and batching.are_aligned(values, flags):
+            return self.variable(primitive.function(*values))
+        batch = Arguments(values, flags, self.count)
         if any(map(self.owns, leaves(params))):
             return self.variable(self._at_places(primitive, batch, params))
         return self.variable(batching.apply(primitive, batch, params))

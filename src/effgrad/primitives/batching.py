@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence, Set
 
 from effgrad.arrays.layout import BASIC, dtype_of, index_parts, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Tracer, outline
+from effgrad.arrays.value import PLAIN_TYPES, Tracer, outline
 from effgrad.primitives.index_map import element_numbers
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Index, Params, Shape, Value
@@ -51,6 +51,20 @@ class Arguments:
 
     def member(self, place: int) -> list[Value]:
         return [v[place] if flag else v for v, flag in zip(self.values, self.flags, strict=True)]
+
+
+def are_aligned(values: Sequence[Value], flags: Sequence[bool]) -> bool:
+    """Whether values are plain arrays and numbers that broadcast as they are, with batches of one rank."""
+    ranks, others = set(), 0
+    for value, flag in zip(values, flags, strict=True):
+        if type(value) is np.ndarray:
+            if flag:
+                ranks.add(value.ndim)
+            elif value.ndim > others:
+                others = value.ndim
+        elif flag or type(value) not in PLAIN_TYPES:
+            return False
+    return len(ranks) == 1 and others < max(ranks)
 
 
 def apply(primitive: Primitive, batch: Arguments, params: Params) -> Value:

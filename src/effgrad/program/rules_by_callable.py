@@ -170,8 +170,11 @@ class Rules:
         careful = trimmed(f, with_given_lists) if f is np.trim_zeros else with_out(f, with_given_lists)
         if f in MAY_VIEW:
             careful = viewing(f, with_given_lists, careful)
-        seeing = seeing_options(f) if rule is f else rule
-        return in_most_calls(rule, seeing, careful, place_of_out(f), count_of_required(f))
+        if isinstance(f, np.ufunc) and f.nin == 1:
+            return of_one(f, rule, careful)
+        if rule is not f:
+            return in_most_calls(rule, rule, careful, place_of_out(f), count_of_required(f))
+        return in_most_calls(directly(f), seeing_options(f), careful, place_of_out(f), count_of_required(f))
 
 
 # Functions made from rules
@@ -252,11 +255,6 @@ def in_most_calls(
     `seeing` is called.
     """
 
-    def of_one(*args: object, **kwargs: object) -> object:
-        if len(args) == 1 and not kwargs and type(args[0]) in Tracer.direct:
-            return rule(args[0])
-        return careful(*args, **kwargs)
-
     def given(*args: object, **kwargs: object) -> object:
         if not Tracer.direct.issuperset(map(type, args)) or inputs is not None and len(args) > inputs:
             return careful(*args, **kwargs)
@@ -266,7 +264,35 @@ def in_most_calls(
             return rule(*args)
         return (rule if FLAGS.issuperset(map(type, kwargs.values())) else careful)(*args, **kwargs)
 
-    return of_one if inputs == 1 else given
+    return given
+
+
+def of_one(f: Object, rule: Object, careful: Object) -> Object:
+    """Return a ufunc of one argument with a fast path, and without NumPy's search for a traced argument's protocol."""
+    itself = rule is f
+
+    def given(*args: Object, **kwargs: Object) -> Object:
+        if len(args) == 1 and not kwargs:
+            x: Object = args[0]
+            if itself and isinstance(args[0], Tracer):
+                return x.__array_ufunc__(f, "__call__", x)
+            if type(x) in Tracer.direct:
+                return rule(x)
+        return careful(*args, **kwargs)
+
+    return given
+
+
+def directly(f: Object) -> Object:
+    """Return a function of NumPy that calls the protocol of its one argument itself, without NumPy's search for it."""
+
+    def called(*args: Object, **kwargs: Object) -> Object:
+        if len(args) != 1 or not isinstance(args[0], Tracer):
+            return f(*args, **kwargs)
+        x: Object = args[0]
+        return x.__array_function__(f, (), args, kwargs)
+
+    return called
 
 
 def with_lists(f: Object, target: Object) -> Object:
