@@ -121,12 +121,13 @@ Equal eigenvalues and equal singular values are singular points too, and so are 
 its first and second derivatives there, and what depends on the choice of vectors is NaN. Vectors that are used are
 never taken for 0, whatever their cotangents are; those that are not used, as the rest of `eigh(x)[1][:, -2:]`, are 0
 by construction. Where values are nearly equal (1e-9 of the largest in a first derivative, 1e-5 in others), the
-quotients of the rules lose the digits of a smooth function, which come from the series, at the point itself. What is
-not smooth there keeps the quotients, and what is neither is NaN. `scipy.linalg.schur` stays NaN. Equal
-eigenvalues of a matrix without a basis of eigenvectors (`eig` and `eigvals`) have no derivative, and are NaN; its
-other eigenvalues have theirs, as the spectral radius beside many zeros. Where rounding tells such eigenvalues apart, a
-derivative loses the digits that the condition of their vectors has, and from 1e12 on it is NaN. Write
-`scipy.linalg.expm`, `sqrtm`, `logm`, `polar` or `funm`, which have rules of their own.
+quotients of the rules lose the digits of a smooth function, which come from the series, at the point itself. The
+quotients stay where three runs with other rounding errors agree, so that no digit is lost, and where the program is not
+smooth; what is neither is NaN. `scipy.linalg.schur` stays NaN. Equal eigenvalues of a matrix without a basis of
+eigenvectors (`eig` and `eigvals`) have no derivative, and are NaN; its other eigenvalues have theirs, as the spectral
+radius beside many zeros. Where rounding tells such eigenvalues apart, a derivative loses the digits that the condition
+of their vectors has, and from 1e12 on it is NaN. Write `scipy.linalg.expm`, `sqrtm`, `logm`, `polar` or `funm`, which
+have rules of their own.
 
 Complex eigenvectors of `eigh` and singular vectors have the phases that LAPACK chooses: the first element of each
 eigenvector is real (the last with `UPLO="U"`), and of each right singular vector, or of each left one of a wide matrix.

@@ -506,3 +506,66 @@ def test_all_singular_vectors_of_a_noisy_matrix_of_low_rank(noise):
 
     wanted = grad(lambda x: np.sum(x @ x.T @ x))(x)
     np.testing.assert_allclose(grad(by_vectors)(x), wanted, atol=1e-10 * np.abs(wanted).max())
+
+
+MIXING = np.eye(4) + 0.3 * np.random.default_rng(4).normal(size=(4, 4))
+
+
+def entropies(a, steps):
+    """The entropies of the two large singular values of a matrix that is put together from its vectors and mixed."""
+    total = 0.0
+    for _ in range(steps):
+        u, s, vt = scipy.linalg.svd(a)
+        p = s[:2] ** 2 / np.sum(s[:2] ** 2)
+        total, a = total - np.sum(p * np.log(p)), ((MIXING @ u) * s) @ vt
+    return total
+
+
+def exact_entropies(line, t, steps):
+    mixing, a, total = mpmath.matrix(MIXING.tolist()), line(t), mpmath.mpf(0)
+    for _ in range(steps):
+        s = sorted(mpmath.svd_r(a, compute_uv=False))[-2:]
+        p = [x**2 / (s[0] ** 2 + s[1] ** 2) for x in s]
+        total, a = total - sum(x * mpmath.log(x) for x in p), mixing * a
+    return total
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_chain_of_decompositions_with_small_values_that_are_near_to_each_other():
+    """The series of a limit lost their terms in it, and the second derivative was NaN, though no digit is lost."""
+    rng, steps = np.random.default_rng(0), 4
+    first, last = (np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in range(2))
+    a, u = (first * [1.0, 0.05, 4e-6, 4e-7]) @ last, rng.normal(size=(4, 4))
+    with mpmath.workdps(80):
+        h, line = mpmath.mpf(10) ** -25, symmetric_along(a, u)
+        before, here, after = [exact_entropies(line, t, steps) for t in (-h, mpmath.mpf(0), h)]
+        second = float((after - 2 * here + before) / h**2)
+    assert np.isclose(np.sum(hvp(lambda a: entropies(a, steps), a, u) * u), second, rtol=1e-7)
+
+
+ENTIRE = {
+    "expm": mpmath.expm,
+    "cosm": lambda a: (mpmath.expm(1j * a) + mpmath.expm(-1j * a)) / 2,
+    "coshm": lambda a: (mpmath.expm(a) + mpmath.expm(-a)) / 2,
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ENTIRE)
+def test_an_entire_function_of_a_matrix_of_low_rank_by_singular_values(name):
+    """Its derivative takes the infinite derivatives of vectors that no result depends on. It was NaN."""
+    rng, f = np.random.default_rng(8), getattr(scipy.linalg, name)
+    a, u = np.outer(rng.normal(size=3), rng.normal(size=3)), rng.normal(size=(3, 3))
+
+    def composite(a):
+        w, s, vt = np.linalg.svd(a)
+        return np.sum(SLOPES * f((w * s) @ vt))
+
+    def exact(a):
+        return mpmath.re(sum(x * y for x, y in zip(ENTIRE[name](a), mpmath.matrix(SLOPES.tolist()), strict=True)))
+
+    with mpmath.workdps(80):
+        h, line = mpmath.mpf(10) ** -25, symmetric_along(a, u)
+        before, here, after = [exact(line(t)) for t in (-h, mpmath.mpf(0), h)]
+        second = float((after - 2 * here + before) / h**2)
+    np.testing.assert_allclose(np.sum(hvp(composite, a, u) * u), second, rtol=1e-7)

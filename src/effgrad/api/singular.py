@@ -27,6 +27,7 @@ from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Option, Tree, Value
 
 _sum, _isnan = np.add.reduce, np.isnan
+Computation = Callable[[list[Value]], list[Value]]
 # Limits from two sides that differ by more than this, relative to the largest number, do not agree.
 AGREEMENT = 1e-8
 # Limits agree if they differ by less than this, relative to the size of the value over that of the point (to the power
@@ -36,6 +37,8 @@ ROUNDING = 1e-13
 ALIKE = 1e-6
 # A formula is trusted if it differs from a coarse value by less than this, relative to the largest number.
 COARSE = 0.1
+# The number of runs with other rounding errors, which show the digits that a formula has lost.
+RUNS = 3
 # The length of a direction near a singular point, relative to the size of the point.
 STEP = 1e-3
 # The largest number of directions tried, until the program is defined along two of them.
@@ -69,6 +72,8 @@ def completed(
     with Divide():
         formula = flatten(compute(*point))[0]
     close = not any(map(undefined, formula))
+    if close and _is_steady(lambda x: flatten(compute(*structure.unflatten(x)))[0], inputs, formula, leaves):
+        return tree.unflatten(formula)
     try:
         found = _limits(lambda x: flatten(compute(*structure.unflatten(x)))[0], inputs, max(orders), close)
     except OverflowError:
@@ -87,8 +92,35 @@ def completed(
     return tree.unflatten(limits)
 
 
+def _is_steady(compute: Computation, inputs: list[Value], formula: list[Value], leaves: list[Value]) -> bool:
+    """Return whether a formula keeps its value when only the rounding errors in it change.
+
+    Digits that it has lost are not the same at inputs that differ by rounding errors.
+    """
+    if not all(map(_is_inexact, inputs)):
+        return False
+    rng, moved = np.random.default_rng(0), [not undefined(leaf) for leaf in leaves]
+    for _ in range(RUNS):
+        with Divide():
+            try:
+                found = compute([_rounded_otherwise(rng, x) for x in inputs])
+            except Exception:
+                return False
+        if not all(_agree(*pair, 10 * AGREEMENT) for pair in zip(found, formula, strict=True)):
+            return False
+        moved = [was or bool(np.any(a != b)) for was, a, b in zip(moved, found, formula, strict=True)]
+    return all(moved)
+
+
+def _rounded_otherwise(rng: np.random.Generator, leaf: Value) -> Value:
+    """Return numbers that differ by several rounding errors, in elements that are zero of the largest one."""
+    size = np.where(leaf == 0, _size([leaf]) or 1.0, leaf)
+    unit = float(np.finfo(np.result_type(leaf)).eps)
+    return (leaf + size * unit * rng.uniform(8, 64, np.shape(leaf)) * rng.choice((-1.0, 1.0), np.shape(leaf)))[()]
+
+
 def _limits(
-    compute: Callable[[list[Value]], list[Value]], inputs: list[Value], order: int, close: bool
+    compute: Computation, inputs: list[Value], order: int, close: bool
 ) -> tuple[list[Value], list[Value], int] | None:
     """Return the limits and coarse values from each side, and how many derivatives there are around those of `order`.
 

@@ -244,6 +244,41 @@ def power(a: Laurent, n: float, of_zero: float = np.nan) -> Laurent:
     return Laurent(first, value)
 
 
+def of_matrix(function: Function, a: Laurent) -> Laurent | None:
+    """A function of square matrices, from the function of the Toeplitz matrix of blocks that are their coefficients.
+
+    A power of t for each row and its inverse for the column take away negative orders, as of the direction of a
+    derivative. The result is None where there are no such powers, as for an infinite eigenvalue.
+    """
+    raised = _raised(a)
+    if raised is None:
+        return None
+    rows = len(a.coefficients)
+    end = int(np.where(a.order() == rows, rows, a.end + raised).min(initial=rows))
+    if end <= 0:
+        return None
+    b = _shifted(np.concatenate([a.coefficients, 0 * a.coefficients]), -(a.start + raised))[:end]
+    # In the unit `unit` of t, no coefficient is larger than 1.
+    sizes = np.abs(b).max(axis=tuple(range(1, b.ndim)))
+    unit = min((sizes[k] ** (-1 / k) for k in range(1, end) if sizes[k] > 0), default=1.0)
+    units = unit ** np.arange(end).reshape(-1, *(1,) * (b.ndim - 1))
+    blocks, n = _concatenate([0 * b[1:], b * units]), b.shape[-1]
+    toeplitz = np.block([[blocks[end - 1 + k - j] for k in range(end)] for j in range(end)])
+    first = np.moveaxis(function(toeplitz)[..., :n, :].reshape(*b.shape[1:-1], end, n), -2, 0) / units
+    highest = int(raised.max(initial=0))
+    return Laurent(-highest, _shifted(first, raised - highest), a.merged)
+
+
+def _raised(a: Laurent) -> Array | None:
+    """The powers of t, those of columns less those of rows, that leave no negative order; None if there are none."""
+    terms, order = len(a.coefficients), a.order()
+    lowest = np.where(order == terms, np.inf, a.start + order).min(axis=tuple(range(order.ndim - 2)))
+    powers = np.zeros(len(lowest))
+    for _ in range(len(lowest) + 1):
+        before, powers = powers, np.minimum(powers, (lowest + powers).min(axis=1, initial=0))
+    return (powers - powers[:, None]).astype(int) if (before == powers).all() else None
+
+
 def exponential(a: Laurent) -> Laurent | None:
     """`exp(a)`, an infinite number of order `OVERFLOW` where it overflows; None for an infinite series."""
     if a.start < 0 or a.end <= 0:

@@ -13,6 +13,7 @@ derivative of the matrix logarithm and estimating the condition number (2013).
 
 import scipy.linalg
 
+from effgrad.arrays import laurent
 from effgrad.arrays.layout import ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
@@ -126,7 +127,7 @@ def unitary_factor(a: Value) -> Value:
 def _frechet(function: Primitive, a: Value, direction: object) -> Value:
     """The derivative of a function of matrices along a direction, which is scaled to size 1 before and back after."""
     size = np.max(np.abs(plain(direction)), initial=0.0)
-    size = np.where(size == 0, 1.0, size)
+    size = np.where((size > 0) & (size < np.inf), size, 1.0)
     n = shape_of(a)[-1]
     top = np.concatenate([a, direction / size], axis=-1)
     bottom = np.concatenate([np.zeros(shape_of(a)), a], axis=-1)
@@ -138,6 +139,7 @@ def _entire(function: Function) -> Primitive:
         function,
         jvp=lambda t, y, a: _frechet(primitive, a, t),
         vjp=lambda g, y, a: _frechet(primitive, mT(a), g),
+        series=lambda a: laurent.of_matrix(function, a),
     )
     return primitive
 
