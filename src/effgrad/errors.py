@@ -153,6 +153,7 @@ INSTEAD = {
     "statistics": "NumPy's function, as np.mean, np.median or np.var, or SciPy's, as scipy.special.ndtri",
     "fractions": "x * p / q for a fraction p / q",
     "decimal": "the operators and functions of NumPy on x itself",
+    "float.__new__": "a class that has the number as an attribute, and is no subclass of float",
     "array.": "a list of numbers, or np.array([...])",
     "ctypes": "np.array([...]) in place of memory of C",
     "math.factorial": "scipy.special.gamma(x + 1)",
@@ -170,8 +171,9 @@ def takes_plain(name: str | None, what: str) -> str:
     """
     if name is None:
         return (
-            f"a traced value was asked for {what} by code that is not read (without source, or compiled), which would "
-            "lose its derivative; write effgrad.stop_gradient(x) if it is to be a constant, or a function of NumPy"
+            f"a traced value was asked for {what} by code that is not read (without source, compiled, or called by "
+            "compiled code, as methods by arrays of objects and properties by match), which would lose its derivative; "
+            "write effgrad.stop_gradient(x) if it is to be a constant, or a function of NumPy"
         )
     instead = next((text for start, text in INSTEAD.items() if name.startswith(start)), None)
     otherwise = "effgrad.stop_gradient(x) if it is to be a constant, or a function of NumPy"

@@ -150,6 +150,7 @@ LENGTHS = {
     "stack": lambda x: np.hstack([Length(x, 1000.0), Length(x)]).metres[:4],
     "roll": lambda x: np.roll(Length(x, 3.0), 1).metres * x,
     "sort": lambda x: np.sort(Length(x, 3.0)).metres,
+    "linspace": lambda x: np.linspace(Length(x, 3.0), Length(x * x, 50.0), 4, endpoint=False).metres[1:].sum(axis=0),
     "lists": lambda x: np.concatenate([Length(x, 1000.0), MILES]).metres[1:4],
 }  # fmt: skip
 

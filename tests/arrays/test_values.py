@@ -357,3 +357,27 @@ def test_partition_leaves_the_order_beside_nan_to_numpy(k, axis):
         value, tangent = jvp(lambda x: np.partition(x, k, axis), (x,), (x,))
         np.testing.assert_array_equal(value, np.partition(x, k, axis))
         np.testing.assert_array_equal(tangent, value)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, dtype: np.subtract(x, 1.0, dtype=dtype), lambda x, dtype: x.astype(dtype),
+        lambda x, dtype: np.sum(x, dtype=dtype), lambda x, dtype: np.array([x[0], 2.0], dtype=dtype),
+        lambda x, dtype: np.asarray(list(x), dtype), lambda x, dtype: np.full(2, x[0], dtype),
+    ],
+)  # fmt: skip
+def test_the_class_of_a_dtype_stands_for_it(f, dtype):
+    """NumPy's `dtype=type(x.dtype)` was taken for the dtype of objects."""
+    x, kind = np.array([0.5, 2.0]), type(np.dtype(dtype))
+    dtypes = []
+
+    def program(x):
+        y = f(x, kind)
+        dtypes.append(y.dtype)
+        return np.sum(np.real(y) ** 2)
+
+    slope = grad(program)(x)
+    assert dtypes == [f(x, kind).dtype] == [dtype]
+    np.testing.assert_allclose(slope, grad(lambda x: np.sum(np.real(f(x, dtype)) ** 2))(x), rtol=1e-6)

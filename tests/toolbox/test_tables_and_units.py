@@ -322,6 +322,7 @@ def test_quantities_of_astropy():
         (lambda x: np.sum(np.concatenate([x * units.m, x * units.km])).value, np.full(6, 1001.0)),
         (lambda x: np.sum(constants.c * (x * units.s) ** 2).to_value("km s"), 2 * 299792.458 * X),
         (lambda x: np.sum(units.Quantity([x[0] * units.km, x[1] * units.m])).to_value("m"), [1e3, 1, 0, 0, 0, 0]),
+        (lambda x: np.sum(np.linspace(x[0] * units.m, x[1] * units.km, 3)).to_value("m"), [1.5, 1500, 0, 0, 0, 0]),
         (lambda x: np.trapezoid(x * units.N, np.arange(6.0) * units.cm).to_value("J"), [0.005, *[0.01] * 4, 0.005]),
     ):
         np.testing.assert_allclose(grad(f)(X), slope, rtol=1e-12)

@@ -103,6 +103,12 @@ def dtype_of(value: Value) -> DType:
     return np.result_type(value) if dtype is None else dtype
 
 
+def to_dtype(dtype: DTypeLike) -> DType:
+    """Return `np.dtype(dtype)`, but for a class as `type(x.dtype)` its dtype, where NumPy returns that of objects."""
+    given_class = isinstance(dtype, type) and issubclass(dtype, np.dtype)
+    return np.empty(0, dtype).dtype if given_class else np.dtype(dtype)
+
+
 def same_elements(one: Value, other: Value) -> bool:
     """Return whether two arrays or numbers have the same shape and the same elements, where NaN equals NaN."""
     return bool(np.array_equal(one, other, equal_nan=np.result_type(one).kind in "fc"))

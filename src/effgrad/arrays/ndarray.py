@@ -13,7 +13,7 @@ import numpy as np
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.keys import equal
 from effgrad.arrays.labelled import labelled, of_pandas, on_table
-from effgrad.arrays.layout import is_dense, order_of, without_axes
+from effgrad.arrays.layout import is_dense, order_of, to_dtype, without_axes
 from effgrad.arrays.protocols import Protocols
 from effgrad.arrays.reach import in_order
 from effgrad.arrays.signatures import check_out
@@ -264,8 +264,8 @@ class ArrayMethods(Protocols):
             dtype = None
         if isinstance(dtype, Tracer):
             np.empty(0).view(plain(dtype))  # NumPy's error
-        if dtype is not None and np.dtype(dtype) != self.dtype:
-            raise Detached(f"a traced array of {self.dtype} was viewed as {np.dtype(dtype)}: use x.astype(dtype)")
+        if dtype is not None and to_dtype(dtype) != self.dtype:
+            raise Detached(f"a traced array of {self.dtype} was viewed as {to_dtype(dtype)}: use x.astype(dtype)")
         return self[...]
 
     def astype(self, dtype: DTypeLike, order: Option = "K", *, copy: bool = True, **options: Option) -> Value:
@@ -274,7 +274,7 @@ class ArrayMethods(Protocols):
             np.empty(0, self.dtype).astype(dtype, **options)  # NumPy's error about casting, if it has one
         if not copy and self.dtype == dtype:
             return in_order(self, order)
-        dtype = np.dtype(dtype)
+        dtype = to_dtype(dtype)
         if self.dtype.kind == "c" and dtype.kind == "f":
             raise Detached(f"a complex array was cast to {dtype}, and would lose a part: use x.real")
         if dtype.names is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.labelled import labelled, on_table
-from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING, order_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING, order_of, to_dtype
 from effgrad.arrays.reach import by_position, in_order
 from effgrad.arrays.signatures import ask_numpy, check_out, known_options, raise_as_numpy, without_out
 from effgrad.arrays.value import (
@@ -315,7 +315,7 @@ def _called_with_options(ufunc: np.ufunc, inputs: Sequence[Value], options: Para
 def _kinds_of_loop(ufunc: np.ufunc, inputs: Sequence[Value], dtype: DTypeLike) -> Sequence[DTypeLike]:
     """Return the dtypes in which a ufunc takes its arguments when it computes its result in a dtype."""
     given = [np.asarray(example(x)).dtype for x in inputs]
-    signature = (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout
+    signature = (None,) * ufunc.nin + (to_dtype(dtype),) * ufunc.nout
     return ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout), signature=signature, casting="unsafe")[: ufunc.nin]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from effgrad.arrays.layout import extremes
+from effgrad.arrays.layout import extremes, to_dtype
 from effgrad.arrays.signatures import ask_again, raise_as_numpy
 from effgrad.arrays.value import Tracer, depends, example, outline, plain, stack_nested, traced_inside
 from effgrad.errors import EffgradError, NoRule
@@ -43,8 +43,8 @@ def array(
         result = value.copy(order or "K") if copy in (True, numpy._CopyMode.ALWAYS) else value
     else:
         result = stack_nested(value)
-    if dtype is not None and numpy.dtype(dtype) != result.dtype:
-        _check_fits(result, value, numpy.dtype(dtype))
+    if dtype is not None and to_dtype(dtype) != result.dtype:
+        _check_fits(result, value, to_dtype(dtype))
         result = result.astype(dtype)
     result = in_order(result, order)
     return result if result.ndim >= ndmin else numpy.reshape(result, (1,) * (ndmin - result.ndim) + result.shape)

@@ -5,13 +5,12 @@ constructor, `__array_finalize__`, attributes and views work as they do without 
 value share memory: a later write to one is seen by the other.
 """
 
-
-import numpy as np
-
+from effgrad.arrays.layout import ndim_of
+from effgrad.arrays.reach import np
 from effgrad.arrays.traced import handle_of
-from effgrad.arrays.value import Tracer, is_lazy, no_subclass, operations
+from effgrad.arrays.value import Tracer, is_lazy, no_subclass, operations, plain
 from effgrad.arrays.written import Memory, enter, running
-from effgrad.vocabulary import Array
+from effgrad.vocabulary import Array, DTypeLike, Value
 
 
 def view_as(value: Tracer, kind: type) -> Array:
@@ -48,3 +47,25 @@ def _seen(owner: Array, addresses: Array) -> Array:
 
 
 operations.view_as = view_as
+
+
+class Converter:
+    """`_array_converter`, by which NumPy's Python functions convert their arguments, and wrap their results."""
+
+    def __init__(self, *given: Value) -> None:
+        self.given = given
+        self.arrays = tuple(a if isinstance(a, np.ndarray) else np.asarray(a) for a in given)
+        self.scalar_input = tuple(ndim_of(value) == 0 and not isinstance(value, np.ndarray) for value in given)
+
+    def as_arrays(self, subok: bool = True, pyscalars: str = "convert") -> tuple[Value, ...]:
+        return self.arrays if subok else tuple(map(np.asarray, self.arrays))
+
+    def result_type(self, extra_dtype: DTypeLike = None, ensure_inexact: bool = False) -> DTypeLike:
+        extra = [*([] if extra_dtype is None else [extra_dtype]), *([0.0] if ensure_inexact else [])]
+        return np.result_type(*map(plain, self.given), *extra)
+
+    def wrap(self, arr: Value, to_scalar: bool | None = None) -> Value:
+        """Return a result in the class of the argument that has the highest priority."""
+        own = [value for value in self.arrays if type(value) is not np.ndarray and isinstance(value, np.ndarray)]
+        first = max(own, key=lambda value: value.__array_priority__, default=None)
+        return arr if first is None or isinstance(arr, type(first)) else first.__array_wrap__(arr, None, False)

@@ -5,7 +5,7 @@ import operator
 
 import numpy as np
 
-from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING_METHODS
+from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING_METHODS, to_dtype
 from effgrad.arrays.record import preserve
 from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.subarrays import real
@@ -97,7 +97,7 @@ def _shown(f: Function, array: Object, args: Object, kwargs: Object) -> Object:
 
 def _cast_objects(f: Function, array: Object, dtype: Object, *args: Object, **kwargs: Object) -> Object:
     """Return `array.astype(dtype)` of an array of objects, some of which may be traced numbers."""
-    numbers = array if np.dtype(dtype).hasobject else numbers_of_objects(array)
+    numbers = array if to_dtype(dtype).hasobject else numbers_of_objects(array)
     return f(dtype, *args, **kwargs) if numbers is array else stack_nested(numbers).astype(dtype, *args, **kwargs)
 
 

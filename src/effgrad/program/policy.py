@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from types import FunctionType, GeneratorType, MethodType, ModuleType
 
+import numpy as np
+
 from effgrad.program.rewritten import ARRAY_CLASSES, ON_DEMAND, root_of
 
 # Packages that are never rewritten: they inspect frames and code objects, or contain nothing differentiable. PyTorch
@@ -41,8 +43,10 @@ INSPECTING_FRAMES = frozenset((
 ))  # fmt: skip
 # The modules whose functions take numbers.
 NUMERIC_MODULES = frozenset(("math", "cmath"))
-# Functions that use only an object's class or identity, and read no number from it.
-BY_IDENTITY = frozenset((isinstance, issubclass, id, callable, type))
+# Functions and classes that get objects as they are, since they use only the class or identity, or read it themselves.
+BY_IDENTITY = frozenset((
+    isinstance, issubclass, id, callable, type, getattr(np._core.function_base, "_array_converter", type),
+))  # fmt: skip
 # Classes whose instances store the arguments unchanged.
 STORING = frozenset((dict, slice, object, itertools.repeat, itertools.count, functools.partial))
 

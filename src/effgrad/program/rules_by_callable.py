@@ -13,7 +13,7 @@ import scipy.special
 from effgrad import forks
 from effgrad.arrays.digits import Text, refuse_texts
 from effgrad.arrays.labelled import has_method, of_traced, to_array
-from effgrad.arrays.layout import MAY_VIEW
+from effgrad.arrays.layout import MAY_VIEW, to_dtype
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.signatures import count_of_required, names_of_required, place_of_out
 from effgrad.arrays.traced import Mutable, buffer
@@ -372,12 +372,12 @@ def with_records(f: Object, target: Object) -> Object:
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
         if args and type(args[0]) in TEXTUAL:
             refuse_texts(args[0])
-        if args and dtype is not None and not np.dtype(dtype).hasobject:
+        if args and dtype is not None and not to_dtype(dtype).hasobject:
             args = (numbers_of_objects(args[0]), *args[1:])
-        if args and dtype is not None and np.dtype(dtype).hasobject and not {*kwargs} - {"dtype"}:
+        if args and dtype is not None and to_dtype(dtype).hasobject and not {*kwargs} - {"dtype"}:
             if traced_inside(args[0]):
                 return array_of_objects(args[0])
-        if args and dtype is not None and np.dtype(dtype).names is not None and traced_inside(args[0]):
+        if args and dtype is not None and to_dtype(dtype).names is not None and traced_inside(args[0]):
             result = f(plain_tree(args[0]), *args[1:], **kwargs)
             vars(SOURCES.operations)["write_item"](args[0], result, ...)
             return result

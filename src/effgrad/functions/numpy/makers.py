@@ -11,7 +11,7 @@ import numpy as np
 from effgrad.arrays import reach
 from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of, without_axes
 from effgrad.arrays.signatures import ask_numpy, known_options
-from effgrad.arrays.subarrays import real
+from effgrad.arrays.subarrays import Converter, real
 from effgrad.arrays.value import FUNCTIONS, Tracer, composed, contiguous, outline, plain, traced_inside
 from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
@@ -141,6 +141,7 @@ RULES: list[Reached] = [
     *((np, name, _made(getattr(np, name), rule)) for name, rule in reach.RULES.items()),
     (np, "full_like", _full_like),
     (np, "apply_along_axis", Calling(_apply_along_axis)),
+    (np._core.function_base, "_array_converter", Calling(Converter)),
     (np, "kaiser", _kaiser),
     (np, "arange", _arange),
     (np, "fromiter", Calling(_from_iterator)),
