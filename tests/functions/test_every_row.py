@@ -59,6 +59,42 @@ def test_several_calls_are_right_or_refused(path):
     check_calls(path, 5)
 
 
+OF_MATRICES = [path for path in PATHS if ".linalg." in path]
+
+
+@pytest.mark.parametrize("path", [path for path in OF_MATRICES if "linalg.lu" in path] + OF_MATRICES[::10])
+def test_a_compiled_decomposition_has_the_shapes_and_dtypes_of_the_librarys(path):
+    """Those of a complex matrix of one element were real in `scipy.linalg.lu`: SciPy's permutation is complex there."""
+    rng = np.random.default_rng(seed_of(path))
+    required, _ = TABLE[path]
+    drawn = {name: draw(rng, {}) for name, draw in list(required.items())[:1]}
+    for dtype in (np.float64, np.complex128, np.complex64):
+        for n in (1, 3):
+            x = (np.eye(n) * 2 + rng.uniform(0, 0.1, (n, n)) * (1 + 0.5j if dtype != np.float64 else 1)).astype(dtype)
+            if np.ndim(next(iter(drawn.values()))) < 2 or len(required) > 1:
+                continue
+            program = fuzz_calls.function_of(path)
+            try:
+                value = program(x)
+            except (TypeError, ValueError, NotImplementedError):
+                continue
+            assert not fuzz_calls.of_compiled_value(program, x, x, value), (path, dtype, n)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("path", PATHS)
+def test_a_compiled_call_has_the_shape_and_dtype_of_the_librarys(path):
+    for number in range(10, 13):
+        rng = np.random.default_rng([seed_of(path), number])
+        program, text, x = fuzz_calls.drawn(path, rng, TABLE)
+        try:
+            value = program(x)
+        except Exception:
+            continue
+        if x is not None:
+            assert not fuzz_calls.of_compiled_value(program, x, np.ones_like(x), value), text
+
+
 def undrawn(path):
     """The parameters of a function that the table does not draw, with values of the kinds that they may have."""
     required, options = TABLE[path]

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -118,6 +119,14 @@ def count_of_required(function: Function) -> int:
     if (names := _parameters(function)) in UFUNC_METHODS.values():
         return names.index("axis")
     return sum(p.default is p.empty for p in _positional(function)) or sys.maxsize
+
+
+def required_by_position(function: Function, args: Sequence[Value], kwargs: Params) -> tuple[Value, Params]:
+    """Return a call with the parameters that have no default by position."""
+    names = _parameters(function)[len(args) : count_of_required(function)]
+    given = list(itertools.takewhile(kwargs.__contains__, names))
+    rest = {name: value for name, value in kwargs.items() if name not in given}
+    return (*args, *[kwargs[name] for name in given]), rest
 
 
 @functools.cache

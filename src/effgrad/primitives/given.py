@@ -3,8 +3,9 @@
 Many functions of NumPy and SciPy have a short definition that has the same derivative but other rounding errors.
 `as_computed` runs the library's function for the value, so that value, dtype, shape and errors are the library's to the
 bit. It runs the definition for the derivative. A staged or batched program, and an array of another library, use the
-definition only. In a staged or batched program in single precision, the results are then cast to the library's dtypes,
-since definitions round at other points than the library.
+definition only. There, the results of arguments in single precision or of complex ones are then cast to the library's
+dtypes: definitions round at other points than the library, and some have real results where those of the library are
+complex.
 """
 
 import functools
@@ -32,7 +33,7 @@ def as_computed(original: Function, definition: Function) -> Function:
     def rule(*args: Value, **kwargs: Option) -> Value:
         if any(isinstance(plain(leaf), Tracer) for leaf in leaves((args, kwargs))):
             derived = _defined(original, definition, args, kwargs)
-            return with_dtypes(original, args, kwargs, derived) if _in_single(args, kwargs) else derived
+            return with_dtypes(original, args, kwargs, derived) if _may_differ(args, kwargs) else derived
         values, options = plain_tree(args), plain_tree(kwargs)
         if _overwrites(original, args, kwargs):
             values, options = copy_arrays(values), copy_arrays(options)
@@ -67,28 +68,29 @@ def run_outside(program: Callable[[], Value]) -> Value:
     return mask(Smooth, run_outside, program) if handled(Smooth) else program()
 
 
-def _in_single(args: object, kwargs: object) -> bool:
-    """Return whether the arguments of a staged or batched call contain values in half or single precision."""
+def _may_differ(args: object, kwargs: object) -> bool:
+    """Return whether the arguments of a staged or batched call have dtypes for which results may have other dtypes."""
     values = [plain(leaf) for leaf in leaves((args, kwargs))]
-    single = any(getattr(value, "dtype", None) in _SINGLE for value in values)
-    return single and all(depends(value) for value in values if isinstance(value, Tracer))  # excludes other libraries
+    special = any(getattr(value, "dtype", None) in _SINGLE_OR_COMPLEX for value in values)
+    return special and all(depends(value) for value in values if isinstance(value, Tracer))  # excludes other libraries
 
 
-_SINGLE = frozenset(map(np.dtype, "efF"))
+_SINGLE_OR_COMPLEX = frozenset(map(np.dtype, "efFD"))
 
 
 def with_dtypes(original: Callable[..., Tree], args: Tree, kwargs: Tree, derived: Tree) -> Tree:
     """Return the results of a definition in the dtypes that the function gives for the staged program's example."""
     values, options = map_leaves(example, args), map_leaves(example, kwargs)
     value = run_outside(functools.partial(original, *copy_arrays(values), **copy_arrays(options)))
-    return _with_dtypes(derived, value)
+    return _with_dtypes(derived, value, getattr(original, "__name__", "a function"))
 
 
-def _with_dtypes(derived: Tree, value: Tree) -> Tree:
+def _with_dtypes(derived: Tree, value: Tree, name: str) -> Tree:
     if isinstance(derived, tuple | list) and isinstance(value, tuple | list) and len(derived) == len(value):
-        parts = list(map(_with_dtypes, derived, value))
-        return _like(derived, parts, derived)
+        return _like(derived, [_with_dtypes(d, v, name) for d, v in zip(derived, value, strict=True)], derived)
     if isinstance(derived, Tracer) or isinstance(derived, np.ndarray):
+        if depends(derived) and shape_of(derived) != np.shape(value):
+            raise NoRule(f"{name} called like this has no derivative rule: its definition has another shape")
         dtype = np.result_type(value)
         return derived if derived.dtype == dtype or dtype.kind not in "fc" else derived.astype(dtype)
     return derived

@@ -16,6 +16,7 @@ from effgrad.arrays import value as traced
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.layout import dtype_of, shape_of
+from effgrad.arrays.signatures import required_by_position
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
@@ -127,6 +128,8 @@ class Staged(TracedArray):
     def __array_function__(self, function: Function, types: Value, args: Value, kwargs: Value) -> Value:
         if _batched_above(self, (args, tuple(kwargs.values()))):
             return self.beside_batch(function, types, args, kwargs)
+        if kwargs:
+            args, kwargs = required_by_position(function, args, kwargs)
         if function in SHARING and len(args) == 2:
             return share_memory(*map(example_value, args))
         if function in SHAPE_ONLY:

@@ -233,11 +233,10 @@ def _where_numbers(function: Function) -> Function:
 def _without_nans_in_lines(function: Function, a: Value, axis: Axis, keepdims: bool, weights: Value = None) -> Value:
     """Apply a function to each line of an array without its NaNs; a line of nothing but NaNs gives NaN.
 
-    With weights, the function's second argument is the weights of the line. For an array without elements the result
-    is None, which has no derivative.
+    With weights, the function's second argument is the weights of the line.
     """
     if not size_of(a):
-        return None
+        return np.nanmean(a, axis, keepdims=keepdims)
     lines, kept = _lines(a, axis)
     rest, number = shape_of(lines)[:-1], ~np.isnan(plain(lines)).reshape(-1, shape_of(lines)[-1])
     arrays = [np.reshape(lines, number.shape)]

@@ -1,0 +1,89 @@
+"""Functions without a derivative take their arrays by keyword in compiled programs and in batches too.
+
+A call whose array was given by its name ended in a RecursionError: only positional arguments were looked at.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from effgrad import compile, vmap
+from effgrad.arrays.value import CONSTANT
+from effgrad.stage.staged_value import SHAPE_ONLY, SHAPED_BY_DATA
+
+X = np.array([[0.3, -1.2, 2.5], [0.9, 0.1, -0.4]])
+OTHERS = {"v": 0.2, "kth": 1, "bins": np.array([-1.0, 0.0, 1.0]), "axis": 0, "shape": (2, 3), "dtype": float}
+
+
+def named_arguments(function):
+    """Return arguments by name, in any order, for the parameters without a default; None if there are none."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        return None
+    names = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    whole = len(names) == sum(p.default is p.empty for p in parameters)
+    return {name: OTHERS.get(name, X) for name in names[::-1]} if names and whole else None
+
+
+def accepted(function):
+    arguments = named_arguments(function)
+    if not arguments or isinstance(function, np.ufunc):
+        return False
+    try:
+        function(**arguments)
+    except Exception:
+        return False
+    return True
+
+
+FUNCTIONS = sorted(filter(accepted, CONSTANT.keys() | SHAPE_ONLY | SHAPED_BY_DATA), key=lambda f: f.__name__)
+
+
+def called(function, x):
+    arguments = named_arguments(function)
+    return function(**{name: x if value is X else value for name, value in arguments.items()})
+
+
+def leaves(result):
+    return result if isinstance(result, tuple | list) else [result]
+
+
+def test_many_functions_are_tried():
+    assert len(FUNCTIONS) > 20
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_a_compiled_call_by_names_has_numpys_result(function):
+    def f(x):
+        return called(function, x), x * 2
+
+    found, _ = compile(f, "numpy")(X)
+    for a, b in zip(leaves(found), leaves(called(function, X)), strict=True):
+        assert np.array_equal(a, b) and np.result_type(a) == np.result_type(b) if not isinstance(b, str) else a == b
+
+
+# The text of a batch is refused.
+OF_BATCHES = [f for f in FUNCTIONS if not isinstance(called(f, X), str)]
+
+
+@pytest.mark.parametrize("function", OF_BATCHES, ids=lambda f: f.__name__)
+def test_a_call_by_names_of_each_member_of_a_batch_has_numpys_result(function):
+    batch = np.stack([X, X])
+    found = vmap(lambda x: (called(function, x), x * 2)[0])(batch)
+    for a, b in zip(leaves(found), leaves(called(function, X)), strict=True):
+        assert all(np.array_equal(member, b) for member in np.broadcast_to(a, (2, *np.shape(b))))
+
+
+@pytest.mark.parametrize("f", [np.nanmedian, lambda x, **o: np.nanquantile(x, 0.3, **o)])
+@pytest.mark.parametrize("shape", [(0,), (0, 3)])
+def test_the_median_of_no_elements_is_a_number_when_compiled(f, shape):
+    """It was None, since the definition of these functions left out arrays without elements."""
+    x = np.zeros(shape)
+    for options in ({}, {"axis": 0}, {"keepdims": True}):
+        with pytest.warns(RuntimeWarning):
+            plain = f(x, **options)
+        with np.errstate(all="ignore"), pytest.warns(RuntimeWarning):
+            found = compile(lambda x, options=options: f(x, **options), "numpy")(x)
+        assert np.array_equal(found, plain, equal_nan=True) and np.shape(found) == np.shape(plain)
