@@ -159,7 +159,6 @@ class Batched(TracedArray):
     size = property(lambda self: int(np.prod(self.shape, dtype=int)))
     dtype = property(lambda self: dtype_of(self.primal))
     strides = property(lambda self: outline(self).strides)
-    flags = property(lambda self: outline(self).flags)
 
 
 def _recording(function: Function, reflected: bool = False) -> Function:

@@ -8,6 +8,7 @@ last writer. A loop that fills an array therefore takes linear time and records 
 """
 
 import bisect
+import functools
 import operator
 import weakref
 from collections.abc import Callable
@@ -293,6 +294,15 @@ def _elements(value: Value, elements: Value, shape: Shape) -> Value:
     return flat(value)[elements]
 
 
+def _with_flag(value: Value, write: bool) -> Value:
+    """Return a view of an array that can be written to or not. Other values are returned unchanged."""
+    if type(value) is not np.ndarray:
+        return value
+    value = value.view()
+    value.flags.writeable = write
+    return value
+
+
 class ComplexPart:
     """A step of a path that selects the real or imaginary parts of complex elements; it keeps their addresses.
 
@@ -331,7 +341,19 @@ class Handle:
         value = self.storage.read(addresses)
         return value if self.half is None else self.half(value)
 
+    def along(self, step: Function, addresses: Value = None, version: int = 0) -> "Handle":
+        """Return the handle of the view that `step` makes of the array."""
+        half = step if type(step) is ComplexPart else self.half
+        return Handle(self.storage, (*self.path, step), addresses, version, half)
+
+    def protect(self, write: bool) -> None:
+        """Allow or forbid writes to the array and to its views to come; its addresses keep NumPy's flag."""
+        self.path, self.addresses = (*self.path, functools.partial(_with_flag, write=write)), None
+        self.located()
+
     def write(self, addresses: Value, value: Value) -> None:
+        if isinstance(where := self.located(), np.ndarray) and not where.flags.writeable:
+            raise ValueError("assignment destination is read-only")
         if self.half is not None:
             value = self.half.combine(self.storage.read(addresses), value)
         self.storage.write(addresses, value)

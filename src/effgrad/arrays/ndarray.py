@@ -224,7 +224,7 @@ class ArrayMethods(Protocols):
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
     itemsize = property(lambda self: self.dtype.itemsize)
     strides = property(lambda self: plain(self).strides)
-    flags = property(lambda self: plain(self).flags)
+    flags = property(lambda self: Flags(self))
     base = None
     device = "cpu"
 
@@ -239,8 +239,12 @@ class ArrayMethods(Protocols):
         self[...] = value
 
     def setflags(self, write: Option = None, align: Option = None, uic: Option = None) -> None:
-        """Raise NumPy's errors. A traced value has no memory to protect, so that later writes are performed."""
-        np.empty(self.shape, self.dtype).setflags(write=write, align=align, uic=uic)
+        np.empty(self.shape, self.dtype).setflags(write=write, align=align, uic=uic)  # NumPy's errors
+        if write is not None:
+            self.protect(bool(write))
+
+    def protect(self, write: bool) -> None:
+        """Allow or forbid writes to the array; an array without memory of its own ignores it."""
 
     def put(self, indices: Index, values: Value, mode: Option = "raise") -> None:
         np.put(self, indices, values, mode)  # type: ignore[arg-type]
@@ -317,6 +321,31 @@ class ArrayMethods(Protocols):
             (number,) = plain_tree(place)
             place = number if isinstance(number, tuple) else np.unravel_index(number % self.size, self.shape)
         return operations.as_pythons(self[place])
+
+
+class Flags:
+    """The attribute `array.flags`: those of an array with the same memory order, of which `writeable` can be set."""
+
+    def __init__(self, array: Value) -> None:
+        handle = getattr(array, "handle", None)
+        self.array = array
+        self.known = (handle.located() if handle is not None and handle.path else outline(array)).flags
+
+    writeable = property(lambda self: self.known.writeable, lambda self, write: self.array.setflags(write=write))
+
+    def __getattr__(self, name: str) -> Value:
+        return getattr(self.known, name)
+
+    def __getitem__(self, name: str) -> Value:
+        return self.known[name]
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        if name not in ("W", "WRITEABLE"):
+            self.known[name] = value  # NumPy's error
+        self.writeable = value
+
+    def __repr__(self) -> str:
+        return repr(self.known)
 
 
 class Flat:

@@ -12,7 +12,7 @@ import numpy as np
 
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.layout import BASIC, PYTHONS, as_item, dtype_of, index_parts, shape_of
-from effgrad.arrays.memory import ComplexPart, Handle, Storage
+from effgrad.arrays.memory import Handle, Storage
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.parts import PARTS, Part, rewind
 from effgrad.arrays.value import (
@@ -79,6 +79,9 @@ class TracedArray(ArrayMethods):
             _replace(self, value)
         else:
             write(self, ..., value)
+
+    def protect(self, write: bool) -> None:
+        handle_of(self).protect(write)
 
     def become_mutable(self) -> None:
         self.handle.version = -1
@@ -168,8 +171,7 @@ class Mutable(TracedArray):
         addresses = handle.located()[index]
         if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):
             result: Value = Mutable(None, None, None)
-            path = (*handle.path, lambda value: getitem(value, index=index))
-            Handle(handle.storage, path, addresses, version=-1, half=handle.half).attach(result)
+            handle.along(lambda value: getitem(value, index=index), addresses, version=-1).attach(result)
             return result
         value = handle.elements(addresses)
         if np.ndim(addresses):
@@ -295,12 +297,11 @@ def alias(result: Value, source: object, step: Callable[[Value], Value]) -> Valu
     if not isinstance(source, Tracer) or not (isinstance(result, Tracer) or type(source) is Mutable):
         return result
     handle = handle_of(source)
-    half = step if type(step) is ComplexPart else handle.half
     if not isinstance(result, Tracer):  # the array holds only plain numbers so far
         view: Any = Mutable(None, None, None)
-        Handle(handle.storage, (*handle.path, step), version=-1, half=half).attach(view)
+        handle.along(step, version=-1).attach(view)
         return view
-    Handle(handle.storage, (*handle.path, step), half=half).attach(result)
+    handle.along(step).attach(result)
     handle.storage.note(result)
     return result
 
