@@ -7,7 +7,6 @@ import functools
 import inspect
 import math
 import operator
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,11 @@ import numpy as np
 from effgrad.arrays import value as traced
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.keys import key_hash
-from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.signatures import required_by_position
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
-from effgrad.nested import leaves, map_leaves
+from effgrad.nested import leaves
 from effgrad.primitives.constants import BITS, CONSTANTS, ROWS
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.stage.deferred import Deferred, force, share_memory, small
@@ -89,24 +87,14 @@ def _is_one_operation(function: Function, args: Value, kwargs: Value) -> bool:
     if not direct or _under_derivative((args, tuple(kwargs.values()))):
         return False
     # If an argument is a function, the values that it closes over would not be recorded.
-    return not ruled or not (any(map(inspect.isroutine, args)) or _shares_memory(function, args, kwargs))
+    return not ruled or not any(map(inspect.isroutine, args))
 
 
-def _shares_memory(function: Function, args: Value, kwargs: Value) -> bool:
+def _shares_memory(result: Tree, args: Tree) -> bool:
     """Whether a result is an argument or a view of it, as of `np.diff(x, n=0)`, whose writes would be lost."""
-    given, options = map_leaves(_ones, args), map_leaves(_ones, kwargs)
-    try:
-        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            results = list(leaves(function(*given, **options)))
-    except Exception:  # the function needs other numbers, so it computes with them
-        return False
-    arrays = [value for value in leaves((given, options)) if isinstance(value, np.ndarray)]
-    return any(np.may_share_memory(r, a) for r in results if isinstance(r, np.ndarray) for a in arrays)
-
-
-def _ones(value: Value) -> Value:
-    """Return ones in place of a staged array."""
-    return np.ones(shape_of(value), dtype_of(value)) if isinstance(value, Tracer) and shape_of(value) else value
+    owner = traced.staging(leaves(args))
+    arrays = [owner.example_of(leaf) for leaf in leaves(args) if np.ndim(leaf)]
+    return any(share_memory(example_value(r), a) for r in leaves(result) if np.ndim(r) for a in arrays)
 
 
 class Staged(TracedArray):
@@ -140,7 +128,9 @@ class Staged(TracedArray):
             arrays = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
             return record(constant_primitive(function), *arrays, **kwargs)
         if _is_one_operation(function, args, kwargs):
-            return record(unruled_primitive(function), *args, **kwargs)
+            result = record(unruled_primitive(function), *args, **kwargs)
+            if function not in FUNCTIONS or not _shares_memory(result, (args, tuple(kwargs.values()))):
+                return result
         return super().__array_function__(function, types, args, kwargs)
 
     def beside_batch(self, function: Function, types: Value, args: Value, kwargs: Value) -> Value:
@@ -210,7 +200,6 @@ class Staged(TracedArray):
         value = self.primal
         return () if type(value) is float else value.shape if type(value) in _TYPED else np.shape(value)
 
-    flags = property(lambda self: self.value_below().flags)
     strides = property(lambda self: self.value_below().strides)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
