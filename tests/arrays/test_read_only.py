@@ -33,6 +33,7 @@ y = x * 2; v = y[1:]; v.flags.writeable = False; y[:] = 3 * x; y = v
 y = x * 2; y.flags.writeable = False; y = y.copy(); y[0] = 1.0
 y = x * 2; y.flags.writeable = False; y.flags.writeable = True; y[0] = 1.0
 y = np.einsum("ii->i", np.outer(x, x)); y[0] = x[0]
+y = x * 2; v = np.einsum("i...->...i", y); v[0] = x[0]
 y = x * 2; v = y.reshape(3, 1); y.flags.writeable = False; v[0] = 5.0
 y = x * 2; y.setflags(write=False); y = y * (2.0 - float(y.flags.writeable))
 y = np.broadcast_to(x, (2, 3)); y = y * (2.0 - float(y.flags["W"]))

@@ -2,13 +2,14 @@
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
+from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, example, known, plain, to_operand
 from effgrad.errors import Detached
 from effgrad.primitives import move
 from effgrad.primitives.elementwise import where
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.index_map import element_numbers
-from effgrad.vocabulary import DTypeLike, Option, Value
+from effgrad.vocabulary import DTypeLike, Option, Shape, Value
 
 
 def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> Value:
@@ -52,13 +53,13 @@ def _block(arrays: object) -> Value:
 def _meshgrid(*xi: Value, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Value:
     n = len(xi)
     order = [1, 0, *range(2, n)] if indexing == "xy" and n > 1 else list(range(n))
-    shape = [size_of(xi[i]) for i in order]
+    shape = tuple([size_of(xi[i]) for i in order])
     result = []
     for i, x in enumerate(xi):
         own = [1] * n
         own[order.index(i)] = -1
         x = np.reshape(x, own)
-        grid = x if sparse else np.broadcast_to(x, shape)
+        grid = x if sparse else _broadcast(x, shape)
         result.append(grid.copy() if copy else grid)
     return tuple(result)
 
@@ -71,9 +72,17 @@ def _ix(*args: Value) -> Value:
     )
 
 
+def _broadcast(x: Value, shape: Shape) -> Value:
+    """Return a broadcast array that can be written to, as those of `np.broadcast_arrays`."""
+    x = np.broadcast_to(x, shape)
+    if isinstance(x, TracedArray):
+        x.protect(True)
+    return x
+
+
 def _broadcast_arrays(*args: Value, subok: bool = False) -> Value:
     shape = np.broadcast_shapes(*map(shape_of, args))
-    return tuple(np.broadcast_to(a, shape) for a in args)
+    return tuple(_broadcast(a, shape) for a in args)
 
 
 def _choose(a: Value, choices: Value, out: Option = None, mode: str = "raise") -> Value:

@@ -144,7 +144,8 @@ def _without_ellipses(
     for t, r, x in zip(terms, ranks, operands, strict=True):
         if "..." in t:
             p, full = t.index("..."), shape_of(x)
-            x = np.broadcast_to(x, full[:p] + shape[most - r :] + full[p + r :])
+            wide = full[:p] + shape[most - r :] + full[p + r :]
+            x = x if wide == full else np.broadcast_to(x, wide)
         widened.append(x)
     terms = [t.replace("...", batch[most - r :]) for t, r in zip(terms, ranks, strict=True)]
     return terms, tuple(widened), output.replace("...", batch)

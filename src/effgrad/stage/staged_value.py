@@ -80,14 +80,15 @@ def _batched_above(value: "Staged", tree: Tree) -> bool:
     return any(type(leaf) is Batched and leaf.owner.serial > value.owner.serial for leaf in below)
 
 
-def _is_one_operation(function: Function, args: Value, kwargs: Value) -> bool:
-    """Whether a call is recorded as one operation: its staged arguments are seen, and no derivative needs its rule."""
-    ruled = function in FUNCTIONS
-    direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None
-    if not direct or _under_derivative((args, tuple(kwargs.values()))):
-        return False
+def _as_one_operation(function: Function, args: Value, kwargs: Value) -> Value | None:
+    """Record a call as one operation; return None if a derivative needs its rule, or if the call makes a view."""
+    ruled, given = function in FUNCTIONS, (args, tuple(kwargs.values()))
+    direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None  # its arguments are seen
     # If an argument is a function, the values that it closes over would not be recorded.
-    return not ruled or not any(map(inspect.isroutine, args))
+    if not direct or _under_derivative(given) or (ruled and any(map(inspect.isroutine, args))):
+        return None
+    result = record(unruled_primitive(function), *args, **kwargs)
+    return None if ruled and _shares_memory(result, given) else result
 
 
 def _shares_memory(result: Tree, args: Tree) -> bool:
@@ -127,10 +128,8 @@ class Staged(TracedArray):
         if function in CONSTANT:  # the keys of a lexsort, a tuple of arrays, become the rows of one array
             arrays = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
             return record(constant_primitive(function), *arrays, **kwargs)
-        if _is_one_operation(function, args, kwargs):
-            result = record(unruled_primitive(function), *args, **kwargs)
-            if function not in FUNCTIONS or not _shares_memory(result, (args, tuple(kwargs.values()))):
-                return result
+        if (result := _as_one_operation(function, args, kwargs)) is not None:
+            return result
         return super().__array_function__(function, types, args, kwargs)
 
     def beside_batch(self, function: Function, types: Value, args: Value, kwargs: Value) -> Value:
