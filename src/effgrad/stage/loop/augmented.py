@@ -9,6 +9,7 @@ from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.iteration import Iteration
 from effgrad.stage.loop.operands import Complex, Lazy, Value, View, views_in
+from effgrad.stage.loop.places import check_holder
 
 
 class Augmented(Iteration):
@@ -17,30 +18,34 @@ class Augmented(Iteration):
     # Write to an item, given the array, the key, the value and the target; rebind all names of an array.
     put: Callable[[Value, Value, Value, ast.expr, Frame], None]
     rebind: Callable[[Value, Value], Value]
+    assign_place: Callable[[Value, Value, Value, ast.expr], None]
 
     def augmented(self, s: ast.AugAssign, frame: Frame) -> None:
         if isinstance(s.target, ast.Subscript):
             self.augment_item(s, s.target, frame)
             return
-        fields = {**dict(ast.iter_fields(s.target)), "ctx": ast.Load()}
-        old = self.expression(ast.copy_location(type(s.target)(**fields), s.target), frame)
+        holder = self.expression(s.target.value, frame) if isinstance(s.target, ast.Attribute) else None
+        old = self.attribute(holder, s.target.attr) if isinstance(s.target, ast.Attribute) else self.expression(
+            ast.copy_location(ast.Name(s.target.id, ast.Load()), s.target), frame)  # fmt: skip
         value = self.expression(s.value, frame)
         if isinstance(old, MutableSequence | MutableMapping | MutableSet):
             self.extend(old, s.op, value)
             return
         new = self.binary(s.op, old, value)
+        if isinstance(s.target, ast.Attribute):
+            check_holder(holder, s.target.attr)
         if isinstance(old, Complex) and old.real.shape:
             self.augment_complex(s.target, old, planes.as_planes(self, new), frame)
-            return
-        if isinstance(old, View):
+        elif isinstance(old, View):
             self.touched.add(old.buffer)
-        if isinstance(old, Lazy) and old.shape and isinstance(s.target, ast.Name):
-            if self.has_other_names(old, s.target.id, frame):
-                self.assign(self.as_memory(old), new)
-            else:
-                frame.own[s.target.id] = self.store(self.cast_like(new, old))
-        elif isinstance(old, View) and isinstance(s.target, ast.Name):
             self.assign(old, new)
+        elif isinstance(old, Lazy) and old.shape:
+            if isinstance(s.target, ast.Name) and not self.has_other_names(old, s.target.id, frame):
+                frame.own[s.target.id] = self.store(self.cast_like(new, old))
+            else:
+                self.assign(self.as_memory(old), new)
+        elif isinstance(s.target, ast.Attribute):
+            self.assign_place(holder, s.target.attr, new, s.target)
         else:
             self.bind(s.target, new, frame)
 
@@ -73,7 +78,7 @@ class Augmented(Iteration):
             self.put(old, ..., new, target, frame)
         elif isinstance(target, ast.Name) and not self.has_other_names(old, target.id, frame):
             frame.own[target.id] = Complex(*map(self.store, new))
-        elif isinstance(target, ast.Name):
+        elif isinstance(target, ast.Name | ast.Attribute):
             self.augment_complex(target, self.rebind(old, Complex(*map(self.stored_at_home, old))), new, frame)
         else:
             self.bind(target, new, frame)

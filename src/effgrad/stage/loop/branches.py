@@ -122,7 +122,7 @@ class Branches(Evaluator):
         del self.scopes[-3:]
         after = [own or other for own, other in zip(after, reversed(after), strict=True)]
         frame.own = before
-        for name in names:
+        for name in {**dict.fromkeys(names), **dict.fromkeys(self.places.bound(*after))}:
             a, b = (own.get(name, UNBOUND) for own in after)
             if a is UNBOUND or b is UNBOUND:
                 frame.own.pop(name, None)

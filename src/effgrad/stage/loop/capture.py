@@ -6,6 +6,7 @@ between steps and is written once at the end of each. Whatever a region cannot e
 """
 
 import ast
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -13,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from effgrad.arrays.value import Tracer, example
 from effgrad.program.own_lists import replaces
 from effgrad.stage.loop import (
     checking,
@@ -30,7 +30,7 @@ from effgrad.stage.loop import (
 )
 from effgrad.stage.loop.affine import NotCaptured, as_constant
 from effgrad.stage.loop.augmented import Augmented
-from effgrad.stage.loop.desugar import Loop, leaves, result_of
+from effgrad.stage.loop.desugar import Loop, leaves, origin, result_of
 from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function, Returned
 from effgrad.stage.loop.ir import Store
@@ -44,19 +44,14 @@ from effgrad.stage.loop.operands import (
     Masked,
     Method,
     OneOf,
-    Plane,
     Value,
     View,
     classes_of,
     flat,
-    is_pythons,
-    read,
     symbolic,
-    whole_view,
 )
+from effgrad.stage.loop.places import Place
 from effgrad.stage.loop.source import Source, source_of
-from effgrad.stage.loop.values import WRITTEN
-from effgrad.vocabulary import DType
 
 RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_in(vars(functions))
 
@@ -66,7 +61,6 @@ class Capture(Augmented):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.lifted: dict[int, tuple[Value, Value]] = {}
         self.line = 0
         self.file = "a loop"
         # Names that the loop binds, and the lines of the function around it: closures made there hold stale values.
@@ -76,42 +70,6 @@ class Capture(Augmented):
     def place(self) -> str:
         """The line of the program that is being captured."""
         return f"{self.file}:{self.line}"
-
-    # Values from outside
-
-    def lift(self, value: Value) -> Value:
-        """Return a value from outside the loop as a symbolic one; what is known at capture is returned unchanged."""
-        if id(value) in self.lists:
-            return value
-        if type(value) in (tuple, list):
-            return type(value)(self.lift(v) for v in value)
-        is_array = isinstance(value, np.ndarray) and value.ndim > 0
-        if not isinstance(value, Tracer) and not is_array:
-            return value  # complex numbers too
-        if not isinstance(value, Tracer) and type(value) not in (np.ndarray, np.memmap):  # it may define the operators
-            raise NotCaptured(f"an array of the class {type(value).__name__}")
-        if id(value) not in self.lifted:
-            changes = isinstance(value, Tracer) or value.dtype.kind in "fc" or (id(value), WRITTEN) in self.facts
-            found = self.input(value) if changes else self.table_view(value) if value.dtype.kind in "iub" else value
-            self.lifted[id(value)] = value, found
-        return self.lifted[id(value)][1]
-
-    def input(self, value: Value) -> Value:
-        """Make a new input of the region."""
-        like = example(value, form=True)
-        dtype = np.result_type(like)
-        if dtype.kind == "c":
-            return Complex(*[self.real_input(Plane(value, k), like, planes.component(dtype)) for k in (False, True)])
-        return self.real_input(value, like, dtype)
-
-    def real_input(self, value: Value, like: Value, dtype: DType) -> View | Lazy:
-        """Make an input of real numbers: a value, or one plane of a complex one."""
-        buffer = self.buffer("x", np.shape(like), dtype, narrow=True)
-        self.inputs.append((value, buffer))
-        if np.shape(like):
-            return whole_view(buffer)
-        self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
-        return self.number(read(buffer, ()), is_pythons(like))
 
     # Statements
 
@@ -139,7 +97,8 @@ class Capture(Augmented):
         run = self.STATEMENTS.get(type(s))
         if run is None:
             raise NotCaptured(f"`{type(s).__name__.lower()}`")
-        run(self, s, frame)
+        with self.places.inside(origin(s)) if isinstance(s, Loop) else contextlib.nullcontext():
+            run(self, s, frame)
 
     def assign_names(self, s: ast.Assign, frame: Frame) -> None:
         self.extending = self.extended(s, frame)
@@ -171,6 +130,8 @@ class Capture(Augmented):
 
     def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
         """Assign a value to a target."""
+        if isinstance(value, Place):
+            value = self.held(value.name)
         if isinstance(target, ast.Name):
             frame.own[target.id] = value
             if isinstance(value, Lazy) and value.shape and is_worth_keeping(value.value):
@@ -181,8 +142,15 @@ class Capture(Augmented):
                 self.bind(t, v, frame)
         elif isinstance(target, ast.Subscript):
             self.write(target, value, frame)
-        else:
-            raise NotCaptured("an assignment to an attribute")
+        elif isinstance(target, ast.Attribute):
+            self.assign_place(self.expression(target.value, frame), target.attr, value, target)
+
+    def assign_place(self, holder: Value, key: Value, value: Value, at: ast.expr) -> None:
+        """Assign to an attribute of an object, or to an item of a dictionary."""
+        name = self.places.assigned(holder, key)
+        if isinstance(value, Lazy) and value.shape and is_worth_keeping(value.value):
+            self.keep(value, at)
+        self.frames[-1].own[name] = value
 
     def matched(self, targets: Sequence[ast.expr], values: list[Value]) -> tuple[list[ast.expr], list[Value]]:
         """Pair targets with values; a starred target takes the list of the remaining values."""
@@ -207,6 +175,8 @@ class Capture(Augmented):
             frame.own[target.value.id] = items  # type: ignore[attr-defined]
         elif isinstance(array, Complex):
             self.write_complex(array, key, value)
+        elif type(array) is dict and not symbolic([key]):
+            self.assign_place(array, key, value, target)
         else:
             self.write_to(array, key, value)
             self.keep_choice(target, frame)
@@ -288,6 +258,8 @@ class Capture(Augmented):
             raise NotCaptured("functions that call themselves")
         outer_line = self.line
         self.calls += 1
+        around = self.frames[-1] if self.frames else frame
+        self.places.move(around.own, frame.own)
         self.frames.append(frame)
         try:
             if isinstance(frame.source.node, ast.Lambda):
@@ -298,7 +270,7 @@ class Capture(Augmented):
         finally:
             self.line = outer_line
             self.calls -= 1
-            self.frames.pop()
+            self.places.move(self.frames.pop().own, around.own)
         return None
 
     def apply(self, f: Function, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
@@ -359,6 +331,9 @@ class Capture(Augmented):
             return derivatives.called(self, derivative, args, kwargs)
         if isinstance(f, derivatives.Pullback):
             return f(*args)
+        if type(getattr(f, "__self__", None)) is dict and f.__name__ in ("items", "values", "get"):
+            found = self.places.read(f, args)
+            return self.held(found.name) if isinstance(found, Place) else self.lift(found)
         if lists.is_append(f):
             return lists.extend_now(self, f.__self__, args)
         if inspect.ismethod(f) and not registry.is_library(f.__func__):

@@ -11,6 +11,7 @@ from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.ir import Block, Branch, Store
 from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Value, View, symbolic
+from effgrad.stage.loop.places import Places
 from effgrad.stage.loop.symbols import truth_classes
 
 
@@ -19,6 +20,7 @@ class Choices(Operators):
 
     expression: Callable[[ast.expr, Frame], Value]
     new_block: Callable[[], contextlib.AbstractContextManager[Block]]
+    places: Places
     merge: Callable[[Element, Callable[[], Value], Callable[[], Value], Sequence[str], Frame], None]
 
     def condition(self, e: ast.expr, frame: Frame) -> Value:
@@ -87,7 +89,7 @@ class Choices(Operators):
         if names := bound([e]):
             return self.binding_operand(e, before, every, frame, evaluate, sorted(names))
         self.materialize_all()
-        with self.new_block() as block:
+        with self.new_block() as block, self.places.unchanged():
             value = evaluate(e, frame)
         if not block:
             return value

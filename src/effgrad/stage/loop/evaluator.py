@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from effgrad.arrays.value import Tracer, example
 from effgrad.stage.loop import (
     builtin,
     concatenation,
@@ -35,15 +36,21 @@ from effgrad.stage.loop.operands import (
     Lazy,
     Masked,
     Method,
+    Plane,
     Value,
     View,
     flat,
+    is_pythons,
     like,
+    read,
     symbolic,
     views_in,
+    whole_view,
 )
+from effgrad.stage.loop.places import PLACES, STALE, Places, getter
 from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.symbols import MOST_UNROLLED
+from effgrad.stage.loop.values import WRITTEN
 from effgrad.vocabulary import DType, Params
 
 # The functions of Python and NumPy that capture handles by rules.
@@ -66,18 +73,56 @@ class Kind(NamedTuple):
 class Evaluator(Choices):
     """The expressions of a captured program; `Branches` and `Capture` add statements."""
 
-    lift: Callable[[Value], Value]
     bind: Callable[[ast.expr, Value, Frame], None]
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.inputs: list[tuple[Value, Buffer]] = []
+        self.lifted: dict[int, tuple[Value, Value]] = {}
         # Whether the loop is inside a `try`, which may catch its errors, so Python must raise them.
         self.caught = False
         # The frames of the functions being captured.
         self.frames: list[Frame] = []
+        # The attributes and items that the loops assign.
+        self.places: Places = self.facts.setdefault(PLACES, Places())
         # The lists that the program makes, by identity, with the blocks that make them.
         self.lists: dict[int, tuple[list[Value], Block]] = {}
+
+    def lift(self, value: Value) -> Value:
+        """Return a value from outside the loop as a symbolic one; what is known at capture is returned unchanged."""
+        if id(value) in self.lists:
+            return value
+        if value is STALE:
+            value()
+        if type(value) in (tuple, list):
+            return type(value)(self.lift(v) for v in value)
+        is_array = isinstance(value, np.ndarray) and value.ndim > 0
+        if not isinstance(value, Tracer) and not is_array:
+            return value  # complex numbers too
+        if not isinstance(value, Tracer) and type(value) not in (np.ndarray, np.memmap):  # it may define the operators
+            raise NotCaptured(f"an array of the class {type(value).__name__}")
+        if id(value) not in self.lifted:
+            changes = isinstance(value, Tracer) or value.dtype.kind in "fc" or (id(value), WRITTEN) in self.facts
+            found = self.input(value) if changes else self.table_view(value) if value.dtype.kind in "iub" else value
+            self.lifted[id(value)] = value, found
+        return self.lifted[id(value)][1]
+
+    def input(self, value: Value) -> Value:
+        """Make a new input of the region."""
+        like = example(value, form=True)
+        dtype = np.result_type(like)
+        if dtype.kind == "c":
+            return Complex(*[self.real_input(Plane(value, k), like, planes.component(dtype)) for k in (False, True)])
+        return self.real_input(value, like, dtype)
+
+    def real_input(self, value: Value, like: Value, dtype: DType) -> View | Lazy:
+        """Make an input of real numbers: a value, or one plane of a complex one."""
+        buffer = self.buffer("x", np.shape(like), dtype, narrow=True)
+        self.inputs.append((value, buffer))
+        if np.shape(like):
+            return whole_view(buffer)
+        self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
+        return self.number(read(buffer, ()), is_pythons(like))
 
     def is_shared(
         self, view: View, frame: Frame, name: str, *others: Mapping[str, Value], copied: bool = False
@@ -173,14 +218,28 @@ class Evaluator(Choices):
         return frame.own[e.target.id]
 
     def _Attribute(self, e: ast.Attribute, frame: Frame) -> Value:
-        value = self.expression(e.value, frame)
+        return self.attribute(self.expression(e.value, frame), e.attr)
+
+    def attribute(self, value: Value, key: str) -> Value:
+        """`value.key`."""
         if isinstance(value, Masked | Growing) or isinstance(value, Complex) and isinstance(value.real, Growing):
-            return Method(value, e.attr)
+            return Method(value, key)
         if isinstance(value, View | Lazy | Complex):
-            return library.attribute(self, value, e.attr)
-        if inspect.ismodule(value) and e.attr in vars(value):  # a module may have another class while a derivative runs
-            return vars(value)[e.attr]
-        return self.lift(getattr(value, e.attr))
+            return library.attribute(self, value, key)
+        if inspect.ismodule(value) and key in vars(value):  # a module may have another class while a derivative runs
+            return vars(value)[key]
+        if type(value) is not dict and (name := self.places.name(value, key)) is not None:
+            return self.held(name)
+        try:
+            return self.lift(getattr(value, key))
+        except NotCaptured:
+            if (function := getter(value, key)) is None:
+                raise
+            return self.call(function, [value], {})
+
+    def held(self, name: str) -> Value:
+        """The value that a place has at this point of the program."""
+        return self.twins.current(self.lift(self.frames[-1].own[name]))
 
     def _Subscript(self, e: ast.Subscript, frame: Frame) -> Value:
         return self.subscript(self.seen(self.expression(e.value, frame)), self.expression(e.slice, frame))
@@ -193,6 +252,8 @@ class Evaluator(Choices):
             return self.subscript(planes.as_planes(self, value), key)
         if isinstance(value, np.ndarray) and symbolic([key]):
             value = self.table_view(value)
+        if type(value) is dict and not symbolic([key]) and (name := self.places.name(value, key)) is not None:
+            return self.held(name)
         if not isinstance(value, View | Lazy):
             return self.item_at(value, key) if symbolic([key]) else self.lift(value[key])
         if masks.is_mask(key):

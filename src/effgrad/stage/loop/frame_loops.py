@@ -16,19 +16,18 @@ from effgrad.arrays.written import read
 from effgrad.errors import StagingWarning, user_place, warn
 from effgrad.program.control import Loop
 from effgrad.program.operations import setitem
-from effgrad.program.own_lists import replaces
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
+from effgrad.stage.loop.after import results_of
 from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.cells import Unknown
 from effgrad.stage.loop.derivatives import Derivative, Pullback
-from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import FactFound, Facts, Frame, Function
 from effgrad.stage.loop.functions import Rows
 from effgrad.stage.loop.improve import improved
 from effgrad.stage.loop.ir import Region, writes_in
 from effgrad.stage.loop.iteration import RUNS
-from effgrad.stage.loop.names import bound, read_after, writes_after
+from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.operands import (
     Complex,
     Counted,
@@ -44,6 +43,7 @@ from effgrad.stage.loop.operands import (
     is_pythons,
     views_in,
 )
+from effgrad.stage.loop.places import PLACES
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
 from effgrad.stage.loop.same_arrays import is_whole
 from effgrad.stage.loop.signature import signature
@@ -93,7 +93,7 @@ class Loops:
             if capture.steps is not None and capture.steps < (FEWEST if not writes(capture) else FEWEST_OF_WRITES):
                 return None
             LOGGER.debug("%s:%d: the loop is captured", loop.file, loop.statement.lineno)
-            return self.performed(capture, results)
+            return capture.places.put_back(self.performed(capture, results))
         except Declined:
             return None
         except NotCaptured as reason:
@@ -281,21 +281,30 @@ def captured_loop(
         capture.caught = any(isinstance(x, ast.Try) and statement in ast.walk(x) for x in ast.walk(function))
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
         capture.frames.append(frame)
+        places = capture.places
         capture.named = set(map(id, (*names.values(), *outside.values())))
         capture.has_single = has_single(function, names, outside)
         try:
-            capture.loop(statement, frame)
-            return capture, results_of(loop, names, capture, frame)
+            with places.hidden():
+                frame.own.update(places.initial)
+                capture.loop(statement, frame)
+                results = results_of(loop, names, capture, frame)
+            if not places.is_new:
+                return capture, results
         except FactFound as again:
             facts[again.key] = again.fact
             continue
         except NotCaptured as reason:
+            if places.is_new:
+                continue
             if isinstance(statement, ast.While) and not capture.caught and may_take_no_step(statement, facts):
-                facts = {(statement, RUNS): True}
+                facts = {(statement, RUNS): True, PLACES: places}
                 continue
             reason.line, reason.steps = capture.line, capture.length
             raise
         except Exception as error:  # Python raises it again, with the right line, when it runs the loop
+            if places.is_new:
+                continue
             refused = NotCaptured(f"{type(error).__name__}: {error}")
             refused.line, refused.steps = capture.line, capture.length
             raise refused from error
@@ -322,47 +331,6 @@ def check_statement(loop: Loop) -> None:
         raise NotCaptured("a name from outside the function that it binds")
     if any(isinstance(x, ast.Yield | ast.YieldFrom) for x in ast.walk(statement)):
         raise NotCaptured("a `yield` inside the loop")
-
-
-def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: Frame) -> dict[str, Value]:
-    """The values of the names that a loop has bound and that may be read later."""
-    function, statement = loop.function, loop.statement
-    later = {n for n in loop.bound if read_after(function.body, statement, n)}
-    missing = later - frame.own.keys()
-    if missing:
-        raise NotCaptured(f"{min(missing)!r} is bound in some steps only")
-    live = {*names, *later, LEFT, RESULT}
-    bound = [n for n in (*loop.bound, LEFT, RESULT) if n in frame.own and n in live]
-    found = {n: capture.twins.current(frame.own[n]) for n in bound if frame.own[n] is not names.get(n)}
-    found |= {n: without_doubt(capture, value) for n, value in found.items() if n not in later}
-    views = [v for n in found if n in later for v in views_in(found[n])]
-    inputs = {b for _, b in capture.inputs}
-    capture.twins.check_bases(inputs)
-    check_lists(loop, found)
-    doubtful = any(
-        capture.class_of(v.buffer) & (inputs | {w.buffer for w in views if w is not v}) - {v.buffer} for v in views
-    )
-    if doubtful and writes_after(function.body, statement):
-        raise NotCaptured("an array that has two names after the loop, and is written to")
-    return found
-
-
-def without_doubt(capture: Capture, value: Value) -> Value:
-    """Return the value of a name that nothing reads later; so its class does not matter, if it is a number."""
-    return capture.number(value.value) if isinstance(value, Lazy) and value.doubt else value
-
-
-def check_lists(loop: Loop, found: Mapping[str, Value]) -> None:
-    """Raise if a list that a loop binds, and may have other names, may be changed after it: the program gets a copy."""
-    own = {x.value.id for x in ast.walk(loop.function) if isinstance(x, ast.Subscript) and replaces(x)}  # type: ignore[attr-defined]
-    some = any(isinstance(v, list) for name, value in found.items() if name not in own for v in containers(value))
-    if some and writes_after(loop.function.body, loop.statement):
-        raise NotCaptured("a list that the loop binds, after which lists or arrays are written to")
-
-
-def containers(value: Value) -> list[Value]:
-    """A tuple or a list and all those nested in it; nothing for any other value."""
-    return [value, *[x for v in value for x in containers(v)]] if isinstance(value, tuple | list) else []
 
 
 def _outside(value: Value, parts: Mapping[Buffer, Value], inputs: Mapping[Buffer, Value]) -> Value:

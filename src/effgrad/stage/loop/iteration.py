@@ -274,7 +274,7 @@ class Iteration(Branches):
         count = self.buffer("count", (), INT)
         count.reach = None if most is None else (0, most)
         self.counter = count if runs else self.counter
-        with self.new_block(repeated=True) as tested:
+        with self.new_block(repeated=True) as tested, self.places.unchanged():
             flag = self.going(s, frame, test) if stops else self.flag(self.tested(test))
         with self.new_block(repeated=True) as block:
             begin()
@@ -316,7 +316,7 @@ class Iteration(Branches):
         for name in written(body):
             if isinstance(value := frame.own.get(name), Lazy) and value.shape:
                 self.as_memory(value)
-        inner, outer = set(), set()
+        inner, outer = self.places.of_loop.get(origin(s), set()) & frame.own.keys(), set()
         names = bound(body) | targets | extra
         kept = self.written_in_place(body, frame).union(kept)
         for name in names - {skip(s)} - kept:
@@ -327,7 +327,7 @@ class Iteration(Branches):
                 inner.add(name)
             elif after:
                 outer.add(name)
-        return Cells(self, s, frame, inner, outer, names - kept, least, progress)
+        return Cells(self, s, frame, inner, outer, (names | inner) - kept, least, progress)
 
     def written_in_place(self, body: Sequence[ast.stmt], frame: Frame) -> set[str]:
         """Names of arrays or lists of them that a loop changes only by `a += b`, which writes to the array in place."""

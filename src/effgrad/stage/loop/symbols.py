@@ -1,7 +1,7 @@
 """Symbolic values where Python needs a truth value, an integer, or something to iterate over."""
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, ItemsView, Iterable, KeysView, Sequence, ValuesView
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Symbols(Values):
             if not value.shape:
                 raise NotCaptured("a loop over a number")
             return Counted(0, value.shape[0], 1, lambda i: self.index(value, i))
-        if not isinstance(value, list | tuple | dict | set | str):
+        if not isinstance(value, list | tuple | dict | set | str | KeysView | ValuesView | ItemsView):
             raise NotCaptured(f"a loop over a {type(value).__name__}")
         items = list(value)
         if len(items) > MOST_UNROLLED:

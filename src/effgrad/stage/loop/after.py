@@ -1,0 +1,64 @@
+"""The values of the names that a loop binds, and of the places that it assigns, when it has ended."""
+
+import ast
+from collections.abc import Mapping
+
+from effgrad.program.control import Loop
+from effgrad.program.own_lists import replaces
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.capture import Capture
+from effgrad.stage.loop.desugar import LEFT, RESULT
+from effgrad.stage.loop.frames import Frame
+from effgrad.stage.loop.names import read_after, writes_after
+from effgrad.stage.loop.operands import Lazy, Value, views_in
+
+
+def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: Frame) -> dict[str, Value]:
+    """The values of the names that a loop has bound and that may be read later, and of the places that it assigns."""
+    later = {n for n in loop.bound if read_after(loop.function.body, loop.statement, n)}
+    missing = later - frame.own.keys()
+    if missing:
+        raise NotCaptured(f"{min(missing)!r} is bound in some steps only")
+    live, places = {*names, *later, LEFT, RESULT}, capture.places.bound(frame.own)
+    bound = [n for n in (*loop.bound, LEFT, RESULT, *places) if n in frame.own and (n in live or n in places)]
+    before = {**names, **capture.places.initial}
+    found = {n: capture.twins.current(frame.own[n]) for n in bound if frame.own[n] is not before.get(n)}
+    found |= {n: without_doubt(capture, value) for n, value in found.items() if n not in later and n not in places}
+    capture.twins.check_bases({b for _, b in capture.inputs})
+    check_lists(loop, found, places)
+    check_arrays(loop, capture, found, later, places)
+    return found
+
+
+def check_arrays(loop: Loop, capture: Capture, found: Mapping[str, Value], later: set[str], places: set[str]) -> None:
+    """Raise if the array of a name may have another name and be written to; one of a place, at any time."""
+    known, inputs = later | places, {b for _, b in capture.inputs}
+    views = [(n, v) for n, value in found.items() if n in known for v in views_in(value)]
+    doubtful = {
+        n for n, v in views
+        if capture.class_of(v.buffer) & (inputs | {w.buffer for _, w in views if w is not v}) - {v.buffer}
+    }  # fmt: skip
+    if doubtful & places:
+        raise NotCaptured("an array with two names that is assigned to an attribute")
+    if doubtful and writes_after(loop.function.body, loop.statement):
+        raise NotCaptured("an array that has two names after the loop, and is written to")
+
+
+def without_doubt(capture: Capture, value: Value) -> Value:
+    """Return the value of a name that nothing reads later; so its class does not matter, if it is a number."""
+    return capture.number(value.value) if isinstance(value, Lazy) and value.doubt else value
+
+
+def check_lists(loop: Loop, found: Mapping[str, Value], places: set[str]) -> None:
+    """Raise if a list that a loop binds, and may have other names, may be changed after it: the program gets a copy."""
+    if any(isinstance(found[name], list | dict) for name in places & found.keys()):
+        raise NotCaptured("a list or a dictionary that is assigned to an attribute")
+    own = {x.value.id for x in ast.walk(loop.function) if isinstance(x, ast.Subscript) and replaces(x)}  # type: ignore[attr-defined]
+    some = any(isinstance(v, list) for name, value in found.items() if name not in own for v in containers(value))
+    if some and writes_after(loop.function.body, loop.statement):
+        raise NotCaptured("a list that the loop binds, after which lists or arrays are written to")
+
+
+def containers(value: Value) -> list[Value]:
+    """A tuple or a list and all those nested in it; nothing for any other value."""
+    return [value, *[x for v in value for x in containers(v)]] if isinstance(value, tuple | list) else []

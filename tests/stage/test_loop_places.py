@@ -1,0 +1,395 @@
+"""Loops that assign attributes of objects and items of dictionaries: captured, or unrolled, but never wrong."""
+
+import copy
+import dataclasses
+import threading
+import warnings
+
+import alias_programs
+import numpy as np
+import place_programs
+import pytest
+from differences import slope
+
+import effgrad
+from effgrad import grad, jvp
+
+POINT = np.array([0.7, 0.3, 0.5, 0.2])
+DIRECTION = np.array([0.4, -1.1, 0.7, 0.2])
+STEP = 1e-4
+
+
+class Pendulum:
+    def __init__(self, angle, speed):
+        self.angle, self.speed, self.steps = angle, speed, 0
+
+    @property
+    def energy(self):
+        return 0.5 * self.speed**2 - np.cos(self.angle)
+
+    def step(self, dt):
+        self.speed -= dt * np.sin(self.angle)
+        self.angle += dt * self.speed
+        self.steps += 1
+
+
+class Body:
+    __slots__ = ("x", "v")
+
+    def __init__(self, x, v):
+        self.x, self.v = x, v
+
+
+class Momentum:
+    rate = 0.1
+
+    def __init__(self, n):
+        self.mean, self.steps = np.zeros(n), 0
+
+    def update(self, p, g):
+        self.steps += 1
+        self.mean *= 0.9
+        self.mean += 0.1 * g
+        return p - self.rate * self.mean / (1 - 0.9**self.steps)
+
+
+class Held:
+    def __init__(self, **values):
+        vars(self).update(values)
+
+    def halve(self):
+        self.y = self.y * 0.5
+        if self.y < 0.1:
+            self.y = self.y + 1.0
+            return self.y
+        return 0.0
+
+
+def methods_and_a_property(x):
+    p, total = Pendulum(x[0], x[1]), 0.0
+    for _ in range(100):
+        p.step(0.05)
+        if p.angle < 0.2:
+            p.speed = -p.speed
+        total += p.energy
+    return total + p.steps * p.angle + p.energy
+
+
+def objects_in_a_list(x):
+    bodies = [Body(x * k, x * 0.0 + k) for k in range(1, 4)]
+    for _ in range(40):
+        for b in bodies:
+            b.v = b.v - 0.01 * sum(b.x - other.x for other in bodies if other is not b)
+        for b in bodies:
+            b.x = b.x + 0.05 * b.v
+    return sum(np.sum(b.x * b.x) for b in bodies)
+
+
+def arrays_changed_in_place(x):
+    optimizer, p = Momentum(4), x * 1.0
+    for _ in range(40):
+        p = optimizer.update(p, 2 * p - x)
+    return np.sum(p * p) + np.sum(optimizer.mean) * optimizer.steps
+
+
+def items_of_a_dictionary(x):
+    d = {"mass": x * 1.0, "speed": x * 0.0, "count": 0}
+    for _ in range(40):
+        d["speed"] = 0.9 * d["speed"] - 0.1 * d["mass"]
+        d["mass"] += 0.1 * d["speed"]
+        d["count"] += 1
+    return np.sum(d["mass"] ** 2) * d["count"]
+
+
+def items_read_while_others_change(x):
+    d, total = {"a": x[0] * 1.0, "b": x[1] * 1.0}, 0.0
+    for _ in range(40):
+        for key, value in d.items():
+            total = total + value * (2.0 if key == "a" else 3.0) + d.get("b")
+            d["b"] = d["b"] * 1.01
+        for value in d.values():
+            total = total + 0.1 * value
+    return total * d["b"]
+
+
+def until_an_attribute_is_large(x):
+    o = Held(y=x * 2.0, t=0.0)
+    while o.t < 1.0:
+        o.y = o.y + 0.01 * np.cos(o.y)
+        o.t = o.t + 0.01
+    return np.sum(o.y) * o.t
+
+
+def the_array_before(x):
+    o, total = Held(y=x * 1.0), 0.0
+    for _ in range(40):
+        old = o.y
+        o.y = o.y + 0.1 * np.sin(old)
+        total += np.sum(o.y - old)
+    return total
+
+
+def the_array_before_changed_in_place(x):
+    o, total = Held(y=x * 1.0), 0.0
+    for _ in range(40):
+        old = o.y
+        o.y += 0.1 * np.sin(old)
+        total += np.sum(o.y - old)
+    return total + np.sum(old)
+
+
+def two_names_of_an_object(x):
+    o = Held(y=x[0] * 1.0)
+    p = o
+    for _ in range(40):
+        o.y = o.y + 0.1
+        p.y = p.y * 1.01
+    return o.y
+
+
+def class_attributes(x):
+    class Counter:
+        n, k = 0, 1.5
+
+    o, p = Counter(), Counter()
+    for _ in range(40):
+        o.n += 1
+        o.k = o.k * 1.01 + x[0]
+    return o.k * o.n + p.n + Counter.k
+
+
+def returns_in_branches(x):
+    o, total = Held(y=x[0] * 1.0), 0.0
+    for _ in range(40):
+        total = total + o.halve()
+    return total + o.y
+
+
+def jumps(x):
+    o = Held(y=x[0] * 1.0, n=0)
+    for _ in range(100):
+        o.n += 1
+        if o.n % 3 == 0:
+            continue
+        o.y = o.y * 1.05
+        if o.y > 5.0:
+            break
+    else:
+        o.y = o.y * 2
+    return o.y * o.n
+
+
+def exchanged_attributes(x):
+    o = Held(a=x * 1.0, b=x * 2.0)
+    for _ in range(51):
+        o.a, o.b = o.b, o.a + 0.01 * o.b
+    return np.sum(o.a * o.b * np.arange(4))
+
+
+def objects_in_objects(x):
+    o = Held(s=Held(p=x[0] * 1.0), d={"q": x[1] * 1.0}, pair=(x[2], 1), z=x[0] + 1j * x[1], up=True)
+    for _ in range(50):
+        o.s.p = o.s.p + 0.01 * o.d["q"]
+        o.d["q"] = o.d["q"] * 0.99
+        o.pair = (o.pair[0] * 1.01, o.pair[1] + 1)
+        o.z = o.z * (1 + 0.01j) if o.up else o.z * 0.99
+        o.up = not o.up
+    return o.s.p * o.d["q"] + o.pair[0] * o.pair[1] + abs(o.z)
+
+
+def calls_in_comprehensions(x):
+    all_of_them, total = [Pendulum(x[0] * k, x[1]) for k in range(3)], 0.0
+    for _ in range(40):
+        total = total + sum([p.step(0.01 * k) or p.angle for k, p in enumerate(all_of_them)])
+    return total
+
+
+def two_loops_and_a_write_between(x):
+    o = Held(y=x * 1.0)
+    for _ in range(40):
+        o.y = o.y * 1.01
+    o.y[0] += 1.0
+    for _ in range(40):
+        o.y = o.y + np.sin(o.y) * 0.1
+    return np.sum(o.y)
+
+
+CAPTURED = [
+    methods_and_a_property, objects_in_a_list, arrays_changed_in_place, items_of_a_dictionary,
+    items_read_while_others_change, until_an_attribute_is_large, the_array_before, the_array_before_changed_in_place,
+    two_names_of_an_object, class_attributes, returns_in_branches, jumps, exchanged_attributes, objects_in_objects,
+    calls_in_comprehensions, two_loops_and_a_write_between,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
+def test_assigned_places_are_captured(f):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", effgrad.StagingWarning)
+        value, gradient = effgrad.compile(effgrad.value_and_grad(f))(POINT)
+        curvature = effgrad.compile(lambda x, v: jvp(grad(f), (x,), (v,))[1])(POINT, DIRECTION)
+    assert value == pytest.approx(f(POINT), rel=1e-12)
+    assert gradient @ DIRECTION == pytest.approx(slope(f, POINT, DIRECTION, STEP), rel=1e-7)
+    expected = slope(lambda x: grad(f)(x) @ DIRECTION, POINT, DIRECTION, STEP)
+    assert curvature @ DIRECTION == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+# Programs that are unrolled, with a part of the reason.
+
+
+def another_name_written_after(x):
+    o, t = Held(y=x * 0.0), x * 2.0
+    for _ in range(40):
+        o.y = t
+        t[1] += 0.1 * o.y[0]
+    return np.sum(o.y * t)
+
+
+def an_object_that_changes(x):
+    a, b = Held(y=x[0]), Held(y=x[1])
+    c = a
+    for k in range(40):
+        c.y = c.y + 0.1 * k
+        c = b if c is a else a
+    return a.y * b.y
+
+
+def read_by_other_code(x):
+    o = Held(y=x[0] * 1.0)
+    for _ in range(40):
+        o.y = o.y + 0.1
+        z = vars(o)["y"]
+    return z * o.y
+
+
+def copied(x):
+    o = Held(y=x[0] * 1.0)
+    for _ in range(40):
+        o.y = o.y + 0.1
+        q = copy.copy(o)
+    return q.y * o.y
+
+
+def first_assigned_in_the_loop(x):
+    o = Held()
+    for k in range(40):
+        o.last = x[0] * k
+    return o.last
+
+
+def assigned_in_a_test(x):
+    o = Held(y=x[0] * 1.0)
+    total = 0.0
+    for k in range(60):
+        if x[1] * k > 3.0 and o.halve() < 0.5:
+            total = total + o.y
+    return total + o.y
+
+
+def an_operator_of_the_program(x):
+    class Vector:
+        def __init__(self, a):
+            self.a = a
+
+        def __add__(self, other):
+            return Vector(self.a + other.a)
+
+    v, w = Vector(x * 1.0), Vector(x * 0.1)
+    for _ in range(40):
+        w.a = w.a * 1.01
+        u = v + w
+    return np.sum(u.a)
+
+
+def a_setter(x):
+    class Scaled:
+        def __init__(self):
+            self._v = x[0]
+
+        @property
+        def v(self):
+            return self._v
+
+        @v.setter
+        def v(self, a):
+            self._v = a * 1.01
+
+    o = Scaled()
+    for _ in range(40):
+        o.v = o.v + 0.1
+    return o.v
+
+
+def an_array_with_two_places(x):
+    o = Held(y=x * 1.0, z=x * 1.0)
+    for _ in range(40):
+        o.y = o.y * 1.01
+        o.z = o.y
+    o.z[0] = 2.0
+    return np.sum(o.y)
+
+
+def objects_made_in_the_loop(x):
+    o = Held(y=x[0])
+    for _ in range(40):
+        o = Held(y=o.y * 1.01)
+        o.y = o.y + 0.1
+    return o.y
+
+
+def dataclasses_replaced(x):
+    @dataclasses.dataclass
+    class State:
+        x: object
+        v: object
+
+    s = State(x[0], x[1])
+    for _ in range(50):
+        s = dataclasses.replace(s, x=s.x + 0.01 * s.v)
+        s.v = s.v - 0.01 * s.x
+    return s.x * s.v
+
+
+UNROLLED = {
+    another_name_written_after: "another name", an_object_that_changes: "something else", read_by_other_code: "'vars'",
+    copied: "__reduce_ex__", first_assigned_in_the_loop: "for the first time", assigned_in_a_test: "in a test",
+    an_operator_of_the_program: "not captured", a_setter: "property", an_array_with_two_places: None,
+    objects_made_in_the_loop: None, dataclasses_replaced: None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("f", UNROLLED, ids=lambda f: f.__name__)
+def test_what_is_not_captured_is_right(f):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        value, gradient = effgrad.compile(effgrad.value_and_grad(f))(POINT)
+    assert value == pytest.approx(f(POINT), rel=1e-12)
+    assert gradient @ DIRECTION == pytest.approx(slope(f, POINT, DIRECTION, STEP), rel=1e-7)
+    if UNROLLED[f] is not None:
+        assert any(UNROLLED[f] in str(w.message) for w in found), [str(w.message) for w in found]
+
+
+def test_an_object_from_outside_is_as_before_if_capture_fails():
+    o = Held(y=1.0, n=3)
+
+    def f(x):
+        for _ in range(40):
+            o.y = o.y + x
+            o.n += 1
+            threading.get_ident()
+        return o.y * x
+
+    with pytest.warns(effgrad.StagingWarning, match="get_ident"):
+        assert effgrad.compile(f)(2.0) == 162.0
+    assert o.n == 43
+
+
+@pytest.mark.thinned(6)
+@pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_with_places(seed):
+    f, v = place_programs.program(seed), alias_programs.POINT
+    for run in (f, effgrad.grad(f)):
+        with np.errstate(all="ignore"):
+            expected, found = run(v.copy()), effgrad.compile(run)(v.copy())
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-11, err_msg=place_programs.source(seed))
