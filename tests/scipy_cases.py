@@ -687,6 +687,7 @@ DISTANCE = {
         x[:, :3], x[:, 1:] ** 2, "mahalanobis", VI=np.linalg.inv(symmetric(x))),
     "pdist": lambda x: distance.pdist(x),
     "squareform": lambda x: distance.squareform(distance.pdist(x)),
+    "squareform of one point": lambda x: np.sum(distance.squareform(distance.pdist(x[:1]))) + x,
     "squareform vector": lambda x: distance.squareform(x[:, :3] + x[:, :3].T, checks=False),
     "euclidean": lambda x: distance.euclidean(x[0], x[1]),
     "cosine": lambda x: distance.cosine(x[0], x[1]),

@@ -88,6 +88,9 @@ RIGHT = {
     "print": (lambda x: x[0] + (print(x, x[0], file=io.StringIO()) or 0), [1, 0, 0]),
     "copy": (lambda x: np.sum(copy.copy(x) ** 2), 2 * X),
     "deepcopy": (lambda x: copy.deepcopy([x[0], {"a": x[1]}])[1]["a"] ** 2, [0, 1.4, 0]),
+    "deepcopy beside arrays": (
+        lambda x: (lambda a, b: np.sum(a * b) + a[2])(*copy.deepcopy([x, np.arange(3.0)])), [0, 1, 3],
+    ),
     "lru_cache": (lambda x: functools.lru_cache(lambda a: a * a)(x[0]), [0.6, 0, 0]),
     "a set": (lambda x: sum({x[0], x[1]}), [1, 1, 0]),
     "np.array of numbers": (lambda x: np.sum(np.array([x[0], 1.0]) ** 2), [0.6, 0, 0]),

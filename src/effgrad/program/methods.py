@@ -78,7 +78,8 @@ def array_method(f: Object, *args: Object, **kwargs: Object) -> Object:
         memory = memory_of(array)
         args = tuple(map(read_arrays, args))
         kwargs = {key: read_arrays(value) for key, value in kwargs.items()}
-    traced = (holds_traced if memories else traced_inside)((args, kwargs))
+    # The argument of `__deepcopy__` is the table of objects copied before, and no operand.
+    traced = name != "__deepcopy__" and (holds_traced if memories else traced_inside)((args, kwargs))
     if name == "__array_finalize__" or memory is None and not traced:
         if name in WRITING:
             preserve(array)

@@ -90,6 +90,8 @@ def _squareform(X: Value, force: str = "no", checks: bool = True) -> Value:
     numbers = distance.squareform(np.arange(1, 1 + size[0]) if len(size) == 1 else _numbered(size[0]), "no", False)
     if len(size) == 2:
         return np.ravel(X)[numbers]
+    if size == (0,):  # of one point
+        return np.zeros((1, 1))
     return np.where(numbers == 0, 0.0, X[np.maximum(numbers - 1, 0)])
 
 
