@@ -131,7 +131,10 @@ have rules of their own.
 
 Complex eigenvectors of `eigh` and singular vectors have the phases that LAPACK chooses: the first element of each
 eigenvector is real (the last with `UPLO="U"`), and of each right singular vector, or of each left one of a wide matrix.
-Where that element is 0, the phase is undefined, and only what does not depend on it has a derivative.
+Where that element is 0, the phase is undefined, and only what does not depend on it has a derivative. The vectors that
+complete a square factor of `svd` (the last of `svd(x)[0]` of a tall matrix) are a basis of a null space, of which the
+matrix determines no rotation: projections and the space have derivatives, the basis has none, unless it is one real
+vector.
 
 What has left the range of floating point is no singular point, and has no limit: where the squares in a norm, `std` or
 a distance underflow to 0 (elements of 1e-200, in single precision of 1e-25), or a sum overflows in a root or logarithm,

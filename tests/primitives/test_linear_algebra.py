@@ -19,11 +19,21 @@ POSITIVE_COMPLEX = COMPLEX @ np.conj(np.swapaxes(COMPLEX, -1, -2)) + np.eye(3)
 SINGULAR = np.array([[2.0, 1.0, 1.0], [1.0, 3.0, 2.0], [0.5, 1.5, 1.0]])  # its last pivot is 0
 NEGATIVE = np.array([[-2.0, 0.4, 0.1], [0.3, -0.7, 0.2], [0.5, 0.1, 1.5]])  # two eigenvalues on the cut
 VECTOR, MATRIX = RNG.normal(size=3), RNG.normal(size=(3, 2))
+TALLER = np.random.default_rng(6).normal(size=(2, 5, 3))
 
 
 def without_phases(v):
     """A function of vectors that depends on neither sign nor phase of the columns."""
     return np.abs(v) ** 2
+
+
+def with_null_space(result):
+    """What the matrix determines of its square factors: the bases of null spaces by their projections only."""
+    u, s, vt = result
+    k = s.shape[-1]
+    left, right = u[..., :, k:], vt[..., k:, :]
+    projected = left @ np.conj(np.swapaxes(left, -1, -2)), np.conj(np.swapaxes(right, -1, -2)) @ right
+    return s, without_phases(u[..., :, :k]), without_phases(vt[..., :k, :]), *projected
 
 
 def spectral(result):
@@ -62,6 +72,11 @@ CASES = {
     "svd complex vectors wide": (
         lambda a: tuple(np.linalg.svd(a, full_matrices=False)), np.swapaxes(TALL_COMPLEX, 1, 2)),
     "svd complex vectors square": (lambda a: tuple(np.linalg.svd(a)), COMPLEX),
+    "svd square factors": (lambda a: with_null_space(np.linalg.svd(a)), TALLER),
+    "svd square factors wide": (lambda a: with_null_space(sl.svd(a)), TALLER[0].T),
+    "svd square factors complex": (lambda a: with_null_space(np.linalg.svd(a)), TALLER[0] + 1j * TALLER[1]),
+    "svd with one more vector": (lambda a: tuple(np.linalg.svd(a)), TALL),
+    "svd with one more vector, wide": (lambda a: tuple(np.linalg.svd(a)), WIDE),
     "svd hermitian vectors": (lambda a: tuple(np.linalg.svd(a, hermitian=True)), POSITIVE_COMPLEX[0]),
     "eigh complex vectors": (lambda a: tuple(np.linalg.eigh(a)), POSITIVE_COMPLEX[0]),
     "eigh complex vectors U": (lambda a: tuple(np.linalg.eigh(a, "U")), POSITIVE_COMPLEX),
@@ -251,6 +266,27 @@ def test_functions_through_vectors_of_equal_values_have_the_limit():
     np.testing.assert_allclose(jvp(g, (np.eye(2),), (np.ones((2, 2)),))[1], np.e * np.sum(weights), rtol=1e-12)
     exact = grad(lambda a: np.sum(weights * sl.expm(a)))(np.eye(2))
     np.testing.assert_allclose(exact, np.e * weights, rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("part", ["real", "complex"])
+def test_a_basis_of_a_null_space_has_no_derivative(part):
+    """The matrix does not determine it. What its vectors and a rotation of them share has one, as the space has."""
+    a = TALLER[0] + (1j * TALLER[1] if part == "complex" else 0.0)
+    u = direction(a, 3)
+
+    def of_basis(a):
+        return np.sum(np.abs(np.linalg.svd(a)[0][:, 3:]) ** 3)
+
+    assert np.isnan(grad(of_basis)(a)).all() and np.isnan(jvp(of_basis, (a,), (u,))[1])
+
+    def of_space(a):
+        return np.sum(np.abs(np.arange(1.0, 6.0) @ np.linalg.svd(a)[0][:, 3:]) ** 2)
+
+    expected, _ = directional(of_space, a, u)
+    np.testing.assert_allclose(np.real(np.sum(np.conj(grad(of_space)(a)) * u)), expected, rtol=1e-8)
+    np.testing.assert_allclose(jvp(of_space, (a,), (u,))[1], expected, rtol=1e-8)
+    np.testing.assert_allclose(effgrad.compile(grad(of_space))(a), grad(of_space)(a), rtol=1e-12)
 
 
 def test_a_value_that_is_not_the_definitions_is_refused():

@@ -11,9 +11,9 @@ from effgrad.arrays.layout import shape_of
 from effgrad.arrays.namespace import BY_NUMPY
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, composed, evaluated, plain
-from effgrad.errors import NoRule
 from effgrad.primitives import eigenseries
 from effgrad.primitives.batching import stacked
+from effgrad.primitives.complements import complement
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.cotangents import dense
 from effgrad.primitives.factors import adjoint, imaginary_diagonal
@@ -160,6 +160,23 @@ def thin_svd(a: Value) -> Value:
     return SVDResult(*_unpack(svd_packed(a), shape_of(a)))
 
 
+def _square_factors(a: Value) -> Value:
+    """Return singular values with vectors that are a basis of the whole space on each side."""
+    u, s, vt = thin_svd(a)
+    if _is_tall(u):
+        return SVDResult(np.concatenate([u, complement(u, evaluated(_rest_of_left, a))], axis=-1), s, vt)
+    rest = complement(adjoint(vt), evaluated(_rest_of_right, a))
+    return SVDResult(u, s, np.concatenate([vt, adjoint(rest)], axis=-2))
+
+
+def _rest_of_left(a: Value) -> Value:
+    return np.linalg.svd(a)[0][..., :, shape_of(a)[-1] :]
+
+
+def _rest_of_right(a: Value) -> Value:
+    return adjoint(np.linalg.svd(a)[2][..., shape_of(a)[-2] :, :])
+
+
 def _svdvals_jvp(t: Tangent, y: Value, a: Value) -> Value:
     u, _, vt = thin_svd(a)
     return np.real(np.sum(conj(u) * np.matmul(t, adjoint(vt)), axis=-2))
@@ -182,12 +199,7 @@ def _svd(a: Value, full_matrices: bool = True, compute_uv: bool = True, hermitia
     if not compute_uv:
         return svdvals(a)
     shape = shape_of(a)
-    if full_matrices and shape[-1] != shape[-2]:
-        raise NoRule(
-            "the square factors of numpy.linalg.svd of a matrix that is not square have no derivative: "
-            "use full_matrices=False"
-        )
-    return thin_svd(a)
+    return _square_factors(a) if full_matrices and shape[-1] != shape[-2] else thin_svd(a)
 
 
 def _svd_by_eigh(a: Value, compute_uv: bool) -> Value:
