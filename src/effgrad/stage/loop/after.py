@@ -7,6 +7,7 @@ from effgrad.program.control import Loop
 from effgrad.program.own_lists import replaces
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.capture import Capture
+from effgrad.stage.loop.containers import parts_of
 from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.names import read_after, writes_after
@@ -54,11 +55,12 @@ def check_lists(loop: Loop, found: Mapping[str, Value], places: set[str]) -> Non
     if any(isinstance(found[name], list | dict) for name in places & found.keys()):
         raise NotCaptured("a list or a dictionary that is assigned to an attribute")
     own = {x.value.id for x in ast.walk(loop.function) if isinstance(x, ast.Subscript) and replaces(x)}  # type: ignore[attr-defined]
-    some = any(isinstance(v, list) for name, value in found.items() if name not in own for v in containers(value))
-    if some and writes_after(loop.function.body, loop.statement):
-        raise NotCaptured("a list that the loop binds, after which lists or arrays are written to")
+    others = [v for name, value in found.items() if name not in own for v in containers(value)]
+    if any(isinstance(v, list | dict) for v in others) and writes_after(loop.function.body, loop.statement):
+        raise NotCaptured("a list or a dictionary that the loop binds, after which such or arrays are written to")
 
 
 def containers(value: Value) -> list[Value]:
-    """A tuple or a list and all those nested in it; nothing for any other value."""
-    return [value, *[x for v in value for x in containers(v)]] if isinstance(value, tuple | list) else []
+    """A tuple, a list or a dictionary, and all those nested in it; nothing for any other value."""
+    parts = parts_of(value)
+    return [] if parts is None else [value, *[x for v in parts for x in containers(v)]]

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import functools
 import operator
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.buffers import BOOL, index
 from effgrad.stage.loop.element import primitive_of
 from effgrad.stage.loop.number_classes import NumberClass
-from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Masked, Value, symbolic
+from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Masked, Value, View, symbolic
+from effgrad.stage.loop.special_methods import BINARY, COMPARED, method_of
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function
 
@@ -41,9 +43,13 @@ _POWERS_OF_TWO = frozenset(2**k for k in range(63))
 class Operators(Symbols):
     """The operators of a captured program; `Evaluator` adds its expressions."""
 
+    inline: Callable[[Function, Sequence[Value], dict[str, Value]], Value]
+
     def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
         """Apply an operator to two values."""
         plain, ufunc = OPERATIONS[type(op)]
+        if symbolic([a, b]) and (found := self.by_method(BINARY[type(op)], a, b)) is not NotImplemented:
+            return found
         if planes.has_complex([a, b]) and symbolic([a, b]):
             return planes.binary(self, op, a, b)
         if isinstance(a, Masked) or isinstance(b, Masked):
@@ -51,6 +57,19 @@ class Operators(Symbols):
         if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
             return plain(a, b)
         return self.binary_of(op, a, b)
+
+    def by_method(self, names: tuple[str, str], a: Value, b: Value) -> Value:
+        """The result of an operator by a method that the program defines, or `NotImplemented`."""
+        pairs = [(a, b, names[0]), (b, a, names[1])]
+        if type(a) is not type(b) and issubclass(type(b), type(a)):
+            pairs.reverse()
+        for value, other, name in pairs:
+            method = method_of(value, name)
+            if method is not None and isinstance(other, View) and other.shape:
+                raise NotCaptured(f"an operator of {type(value).__name__!r} and an array")
+            if method is not None and (found := self.inline(method, [value, other], {})) is not NotImplemented:
+                return found
+        return NotImplemented
 
     def binary_of(self, op: ast.operator, a: Value, b: Value) -> Value:
         """Apply an operator to real numbers and arrays, at least one of which is symbolic."""
@@ -109,14 +128,26 @@ class Operators(Symbols):
         plain, ufunc = COMPARISONS[type(op)]
         if planes.has_complex([a, b]) and symbolic([a, b]):
             return planes.compared(self, op, a, b)
+        if symbolic([a, b]) and (found := self.by_method(COMPARED[type(op)], a, b)) is not NotImplemented:
+            return found
         if not isinstance(a, SYMBOLIC) and not isinstance(b, SYMBOLIC):
-            return plain(a, b)
+            return self.compare_items(op, a, b) if symbolic([a, b]) else plain(a, b)
         if all(isinstance(x, Affine | int) for x in (a, b)):
             low, high = (bound(affine(a) - affine(b)) for bound in (self.ranges.lower, self.ranges.upper))
             for answer in (True, False):
                 if _decided(op, low, high) is answer:
                     return answer
         return self.elementwise(primitive_of(ufunc), a, b)  # type: ignore[arg-type]
+
+    def compare_items(self, op: ast.cmpop, a: Value, b: Value) -> Value:
+        """Compare two containers with symbolic items, for being equal or not."""
+        if not isinstance(op, ast.Eq | ast.NotEq) or type(a) not in (tuple, list) or type(a) is not type(b):
+            raise NotCaptured("a comparison of containers of values that the loop computes")
+        if len(a) != len(b):
+            return isinstance(op, ast.NotEq)
+        answers = [self.compare(op, x, y) for x, y in zip(a, b, strict=True)]
+        answer = self.all_of(answers, isinstance(op, ast.Eq))
+        return self.weakened(answer) if isinstance(answer, Lazy) else answer
 
     def compare_plainly(self, op: ast.cmpop, a: Value, b: Value) -> Value:
         """Return the value of `is` or `in`; among known items, a symbolic one is compared with each."""

@@ -12,6 +12,7 @@ from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.buffers import BOOL, Element, load
 from effgrad.stage.loop.cells import UNBOUND, Unknown
 from effgrad.stage.loop.checking import Raised
+from effgrad.stage.loop.containers import like, parts_of, same_structure
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import FactFound, Facts, Frame, Returned
 from effgrad.stage.loop.ir import Block, Branch, Store
@@ -26,7 +27,6 @@ from effgrad.stage.loop.operands import (
     View,
     classes_of,
     flat,
-    like,
     views_in,
     whole_view,
 )
@@ -155,8 +155,9 @@ class Branches(Evaluator):
         """The value of a name after a branch, given its values on both sides."""
         self.check_known(a, b)
         a, b = self.alike(a, b)
-        if isinstance(a, tuple | list) and type(a) is type(b) and len(a) == len(b):
-            parts = [self.joined(x, y, blocks, name, names) for x, y in zip(a, b, strict=True)]
+        if type(a) is type(b) and same_structure(a, b):
+            pairs = zip(parts_of(a) or (), parts_of(b) or (), strict=True)
+            parts = [self.joined(x, y, blocks, name, names) for x, y in pairs]
             return like(a, map(self.certain, parts) if isinstance(a, Complex) else parts)
         if isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b:
             return a

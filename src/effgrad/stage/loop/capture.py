@@ -30,6 +30,7 @@ from effgrad.stage.loop import (
 )
 from effgrad.stage.loop.affine import NotCaptured, as_constant
 from effgrad.stage.loop.augmented import Augmented
+from effgrad.stage.loop.containers import only_makes
 from effgrad.stage.loop.desugar import Loop, leaves, origin, result_of
 from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function, Returned
@@ -175,6 +176,8 @@ class Capture(Augmented):
             frame.own[target.value.id] = items  # type: ignore[attr-defined]
         elif isinstance(array, Complex):
             self.write_complex(array, key, value)
+        elif type(array) is dict and self.makes(array) and not symbolic([key]):
+            array[key] = value
         elif type(array) is dict and not symbolic([key]):
             self.assign_place(array, key, value, target)
         else:
@@ -326,6 +329,8 @@ class Capture(Augmented):
         inside = registry.inside_boundary(f)
         if inside is not f:
             return self.call(inside, args, kwargs)
+        if only_makes(f, *args):
+            return f(*args, **kwargs)
         derivative = derivatives.as_derivative(f)
         if derivative is not None:
             return derivatives.called(self, derivative, args, kwargs)
@@ -336,6 +341,10 @@ class Capture(Augmented):
             return self.held(found.name) if isinstance(found, Place) else self.lift(found)
         if lists.is_append(f):
             return lists.extend_now(self, f.__self__, args)
+        return self.call_of_users(f, args, kwargs)
+
+    def call_of_users(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Call a method, an object or a function of the program, or a library's function that has no side effects."""
         if inspect.ismethod(f) and not registry.is_library(f.__func__):
             return self.inline(f.__func__, [f.__self__, *args], kwargs)
         called = inspect.getattr_static(type(f), "__call__", None)

@@ -10,6 +10,7 @@ from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import NotCaptured, affine, as_constant, variable
 from effgrad.stage.loop.buffers import Buffer, load
 from effgrad.stage.loop.carried import Cell, Growth
+from effgrad.stage.loop.containers import like, parts_of, same_structure
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import FactFound, Frame
@@ -24,7 +25,6 @@ from effgrad.stage.loop.operands import (
     View,
     classes_of,
     flat,
-    like,
     views_in,
     whole_view,
 )
@@ -78,13 +78,15 @@ class Cells:
 
     def first(self, value: Value) -> Value:
         """The value of a name before the loop."""
+        if type(value) is dict:
+            return like(value, [self.first(self.capture.lift(v)) for v in value.values()])
         return planes.as_planes(self.capture, value) if planes.is_complex(value) else value
 
     def cells(self, value: Value, name: str, is_plane: bool = False) -> Value:
         """Make the cell for a value, or cells for the items of a tuple or list; other values are returned unchanged."""
         capture = self.capture
-        if isinstance(value, tuple | list):
-            return like(value, (self.cells(v, f"{name}_{k}", planes.is_complex(value)) for k, v in enumerate(value)))
+        if (parts := parts_of(value)) is not None:
+            return like(value, (self.cells(v, f"{name}_{k}", planes.is_complex(value)) for k, v in enumerate(parts)))
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
             return value
         lazy, first = capture.lazy(value), classes_of(value)
@@ -129,8 +131,8 @@ class Cells:
 
     def symbols(self, cell: Value, name: str) -> Value:
         """The symbolic value that a cell holds."""
-        if isinstance(cell, tuple | list):
-            return like(cell, [self.symbols(c, name) for c in cell])
+        if (parts := parts_of(cell)) is not None:
+            return like(cell, [self.symbols(c, name) for c in parts])
         if not isinstance(cell, Cell):
             return cell
         helps = not cell.first <= cell.later
@@ -188,10 +190,10 @@ class Cells:
 
     def pairs(self, cell: Value, value: Value, name: str) -> list[tuple[str, "Cell", Value]]:
         value = self.as_complex_as(cell, value, name)
-        if isinstance(cell, tuple | list):
-            if not isinstance(value, type(cell)) or len(value) != len(cell):
+        if (parts := parts_of(cell)) is not None:
+            if not same_structure(cell, value):
                 raise NotCaptured(f"{name!r} changes its structure")
-            numbered = enumerate(zip(cell, value, strict=True))
+            numbered = enumerate(zip(parts, parts_of(value) or (), strict=True))
             return [p for k, (c, v) in numbered for p in self.pairs(c, v, f"{name}_{k}")]
         if value is cell or (isinstance(cell, Cell) and cell.holds(value)):
             if isinstance(cell, Cell) and not cell.view.axes:
@@ -236,8 +238,8 @@ class Cells:
 
     def copied(self, value: Value, name: str) -> Value:
         """Copy in each step the value of a name that is only read after the loop."""
-        if isinstance(value, tuple | list):
-            return like(value, (self.copied(v, name) for v in value))
+        if (parts := parts_of(value)) is not None:
+            return like(value, [self.copied(v, name) for v in parts])
         if isinstance(value, Masked):
             raise NotCaptured(f"{name!r}, elements that a mask selects, is read after the loop")
         if not isinstance(value, (*SYMBOLIC,)):
@@ -376,8 +378,9 @@ def _has(found: list[tuple[str, Cell, Value, Value]], buffer: Buffer, name: str)
 
 def _cells_in(name: str, cell: Value, first: Value, value: Value) -> list[tuple[str, Cell, Value, Value]]:
     """The cells of a name, also those inside tuples, each with its value before the loop and after a step."""
-    if isinstance(cell, tuple | list) and isinstance(value, type(cell)) and len(value) == len(cell):
-        return [x for parts in zip(cell, first, value, strict=True) for x in _cells_in(name, *parts)]
+    if same_structure(cell, value):
+        parts = map(parts_of, (cell, first, value))
+        return [x for part in zip(*parts, strict=True) for x in _cells_in(name, *part)]
     return [(name, cell, first, value)] if isinstance(cell, Cell) else []
 
 

@@ -24,6 +24,7 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
 from effgrad.stage.loop.arithmetic import is_python_bool, is_python_integer
 from effgrad.stage.loop.buffers import Buffer, constant
 from effgrad.stage.loop.choices import Choices
+from effgrad.stage.loop.containers import is_immutable, like, parts_of
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function
 from effgrad.stage.loop.ir import Block
@@ -41,7 +42,6 @@ from effgrad.stage.loop.operands import (
     View,
     flat,
     is_pythons,
-    like,
     read,
     symbolic,
     views_in,
@@ -49,6 +49,7 @@ from effgrad.stage.loop.operands import (
 )
 from effgrad.stage.loop.places import PLACES, STALE, Places, getter
 from effgrad.stage.loop.registry import rules_in
+from effgrad.stage.loop.special_methods import UNARY, method_of
 from effgrad.stage.loop.symbols import MOST_UNROLLED
 from effgrad.stage.loop.values import WRITTEN
 from effgrad.vocabulary import DType, Params
@@ -86,7 +87,7 @@ class Evaluator(Choices):
         # The attributes and items that the loops assign.
         self.places: Places = self.facts.setdefault(PLACES, Places())
         # The lists that the program makes, by identity, with the blocks that make them.
-        self.lists: dict[int, tuple[list[Value], Block]] = {}
+        self.lists: dict[int, tuple[Value, Block]] = {}
 
     def lift(self, value: Value) -> Value:
         """Return a value from outside the loop as a symbolic one; what is known at capture is returned unchanged."""
@@ -94,8 +95,8 @@ class Evaluator(Choices):
             return value
         if value is STALE:
             value()
-        if type(value) in (tuple, list):
-            return type(value)(self.lift(v) for v in value)
+        if type(value) in (tuple, list) or is_immutable(value):
+            return like(value, map(self.lift, parts_of(value) or ()))
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
         if not isinstance(value, Tracer) and not is_array:
             return value  # complex numbers too
@@ -157,8 +158,8 @@ class Evaluator(Choices):
 
     def kind(self, value: Value) -> Value:
         """The structure, shapes and types of a value, from which `blank` makes a value of zeros."""
-        if isinstance(value, tuple | list):
-            return like(value, map(self.kind, value))
+        if (parts := parts_of(value)) is not None:
+            return like(value, map(self.kind, parts))
         if value is None:
             return None
         lazy = self.certain(self.lazy(value))
@@ -166,8 +167,8 @@ class Evaluator(Choices):
 
     def blank(self, kind: Value) -> Value:
         """A value of zeros of the given kind."""
-        if isinstance(kind, tuple | list) and not isinstance(kind, Kind):
-            return like(kind, map(self.blank, kind))
+        if (parts := parts_of(kind)) is not None and not isinstance(kind, Kind):
+            return like(kind, map(self.blank, parts))
         if kind is None:
             return None
         zero = Lazy((), (), constant(0, kind.dtype), kind.weak)
@@ -195,6 +196,8 @@ class Evaluator(Choices):
                 return not truth
             return self.number(element(primitive_of(np.logical_not), truth), True)  # type: ignore[arg-type]
         value = self.expression(e.operand, frame)
+        if symbolic(value) and (method := method_of(value, UNARY[type(e.op)])) is not None:
+            return self.inline(method, [value], {})
         if isinstance(value, Lazy) and is_python_bool(value) and is_python_integer(value):
             value = self.as_integer(value)
         if isinstance(e.op, ast.UAdd):
@@ -230,10 +233,13 @@ class Evaluator(Choices):
             return vars(value)[key]
         if type(value) is not dict and (name := self.places.name(value, key)) is not None:
             return self.held(name)
+        function = getter(value, key)
+        if function is not None and symbolic(value):
+            return self.call(function, [value], {})
         try:
             return self.lift(getattr(value, key))
         except NotCaptured:
-            if (function := getter(value, key)) is None:
+            if function is None:
                 raise
             return self.call(function, [value], {})
 
@@ -246,6 +252,8 @@ class Evaluator(Choices):
 
     def subscript(self, value: Value, key: Value) -> Value:
         """`value[key]`."""
+        if symbolic([value, key]) and (method := method_of(value, "__getitem__")) is not None:
+            return self.inline(method, [value, key], {})
         if isinstance(value, Complex):
             return Complex(*[self.subscript(p, key) for p in value])
         if isinstance(value, np.ndarray) and value.dtype.kind == "c" and symbolic([key]):
@@ -276,12 +284,23 @@ class Evaluator(Choices):
         for key, value in zip(e.keys, e.values, strict=True):
             item = self.expression(value, frame)
             found |= item if key is None else {self.expression(key, frame): item}
-        return found
+        return self.own_list(found)
 
-    def own_list(self, items: list[Value]) -> list[Value]:
-        """Register a list that this block makes, so that the block may append to it."""
+    def _DictComp(self, e: ast.DictComp, frame: Frame) -> Value:
+        found = {}
+        for inner in self.turns(e, frame):
+            key = self.expression(e.key, inner)
+            found[key] = self.expression(e.value, inner)
+        return self.own_list(found)
+
+    def own_list(self, items: Value) -> Value:
+        """Register a list or a dictionary that this block makes, so that the block may change it."""
         self.lists[id(items)] = items, self.block
         return items
+
+    def makes(self, items: Value) -> bool:
+        """Whether the current block has made a list or a dictionary."""
+        return self.lists.get(id(items), (None, None))[1] is self.block
 
     def _elements(self, nodes: Sequence[ast.expr], frame: Frame) -> list[Value]:
         found: list[Value] = []
@@ -321,12 +340,12 @@ class Evaluator(Choices):
     def _ListComp(self, e: ast.ListComp, frame: Frame) -> Value:
         return self.own_list([self.expression(e.elt, inner) for inner in self.turns(e, frame)])
 
-    def turns(self, e: ast.ListComp | ast.GeneratorExp, frame: Frame) -> Iterator[Frame]:
+    def turns(self, e: ast.ListComp | ast.GeneratorExp | ast.DictComp, frame: Frame) -> Iterator[Frame]:
         """The names in each turn of a comprehension, whose items are known."""
         if len(e.generators) != 1:
             raise NotCaptured("a comprehension of two loops")
         (g,) = e.generators
-        check_binding([e.elt, *g.ifs])
+        check_binding([e, *g.ifs])
         items = self.counted(self.expression(g.iter, frame))
         if isinstance(items, Counted):
             if items.steps is None:

@@ -21,6 +21,7 @@ from effgrad.stage.loop.after import results_of
 from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.cells import Unknown
+from effgrad.stage.loop.containers import like, parts_of
 from effgrad.stage.loop.derivatives import Derivative, Pullback
 from effgrad.stage.loop.frames import FactFound, Facts, Frame, Function
 from effgrad.stage.loop.functions import Rows
@@ -178,8 +179,8 @@ class Loops:
         """The value of a name after the loop, with each array as a whole buffer."""
         if isinstance(value, Complex):
             return Complex(*[self.stored(capture, v, inputs) for v in value])
-        if isinstance(value, tuple | list):
-            return type(value)(self.stored(capture, v, inputs) for v in value)
+        if (items := parts_of(value)) is not None:
+            return like(value, [self.stored(capture, v, inputs) for v in items])
         if isinstance(value, View):
             if is_whole(value):
                 return value
@@ -341,8 +342,8 @@ def _outside(value: Value, parts: Mapping[Buffer, Value], inputs: Mapping[Buffer
             return real.value
         real, imag = (input_now(v) if isinstance(v, Plane) else v for v in (real, imag))
         return real + 1j * imag
-    if isinstance(value, tuple | list):
-        return type(value)(_outside(v, parts, inputs) for v in value)
+    if (items := parts_of(value)) is not None:
+        return like(value, [_outside(v, parts, inputs) for v in items])
     if isinstance(value, View):
         return parts[value.buffer] if value.buffer in parts else inputs[value.buffer]
     return value

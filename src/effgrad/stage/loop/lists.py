@@ -225,7 +225,7 @@ def is_append(f: Any) -> bool:
 
 def extend_now(c: Evaluator, items: list[Value], added: Sequence[Value]) -> None:
     """Extend a list that the current block has made, during capture, since both happen whenever the block runs."""
-    if c.lists.get(id(items), (None, None))[1] is not c.block:
+    if not c.makes(items):
         raise NotCaptured("an item is appended to a list that was made before the loop, or before a branch")
     items.extend(added)
 

@@ -4,13 +4,14 @@ A `View` is like NumPy's view: it shares its elements with a buffer, and can be 
 a number that has not been computed yet; it is held as an expression of its indices.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, known_range, variable
 from effgrad.stage.loop.buffers import INT, Buffer, Element, buffers_in, index, integer, load
+from effgrad.stage.loop.containers import parts_of
 from effgrad.stage.loop.element import MULTIPLY, element, narrowed
 from effgrad.stage.loop.number_classes import Classes, Doubt, NumberClass
 from effgrad.vocabulary import DType
@@ -151,11 +152,6 @@ class Plane(NamedTuple):
     imaginary: bool
 
 
-def like(value: tuple[Any, ...] | list[Any], parts: Iterable[Value]) -> Value:
-    """Return the parts in a container of the same type as `value`."""
-    return Complex(*parts) if isinstance(value, Complex) else list(parts) if isinstance(value, list) else tuple(parts)
-
-
 class Counted:
     """A symbolic iterable: `item(i)` is its item for each `i` in `range(start, stop, step)`."""
 
@@ -207,19 +203,17 @@ class Method:
 
 def symbolic(values: Value) -> bool:
     """Whether a value, or anything inside its containers, is symbolic."""
-    if isinstance(values, tuple | list):
-        return any(map(symbolic, values))
+    if (parts := parts_of(values)) is not None:
+        return any(map(symbolic, parts))
     if isinstance(values, slice):
         return symbolic([values.start, values.stop, values.step])
-    if isinstance(values, dict):
-        return symbolic(list(values.values()))
     return isinstance(values, View | Lazy | Affine | Masked)
 
 
 def flat(value: Value) -> list[Value]:
     """The leaves of nested containers."""
-    items = value.values() if isinstance(value, dict) else value
-    return [x for v in items for x in flat(v)] if isinstance(value, tuple | list | dict) else [value]
+    parts = parts_of(value)
+    return [value] if parts is None else [x for v in parts for x in flat(v)]
 
 
 def views_in(value: Value) -> list[View]:

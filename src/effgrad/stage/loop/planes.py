@@ -16,6 +16,7 @@ from effgrad.program.resolve import call
 from effgrad.stage.loop import fancy
 from effgrad.stage.loop.affine import NotCaptured, fresh
 from effgrad.stage.loop.buffers import Buffer, constant
+from effgrad.stage.loop.containers import parts_of
 from effgrad.stage.loop.element import cast, primitive_of
 from effgrad.stage.loop.ir import Apply, Block, added
 from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, Value, View, common_type, flat, whole_view
@@ -49,9 +50,7 @@ def has_complex(values: Value) -> bool:
     """Whether a value is complex or contains a complex value; a pair of planes counts as one value."""
     if is_complex(values):
         return True
-    if isinstance(values, tuple | list | dict):
-        return any(map(has_complex, values.values() if isinstance(values, dict) else values))
-    return False
+    return any(map(has_complex, parts_of(values) or ()))
 
 
 def component(dtype: Any) -> DType:

@@ -1,0 +1,29 @@
+"""Special methods that classes of the program define in Python: an operator of their instances runs as the method."""
+
+import ast
+import inspect
+from types import FunctionType
+from typing import Any
+
+# The names of the method of the left operand and of the right one.
+BINARY: dict[type, tuple[str, str]] = {
+    op: (f"__{name}__", f"__r{name}__") for op, name in {
+        ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.Mod: "mod",
+        ast.FloorDiv: "floordiv", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+        ast.LShift: "lshift", ast.RShift: "rshift",
+    }.items()
+}  # fmt: skip
+COMPARED: dict[type, tuple[str, str]] = {
+    ast.Lt: ("__lt__", "__gt__"), ast.LtE: ("__le__", "__ge__"), ast.Gt: ("__gt__", "__lt__"),
+    ast.GtE: ("__ge__", "__le__"), ast.Eq: ("__eq__", "__eq__"), ast.NotEq: ("__ne__", "__ne__"),
+}  # fmt: skip
+UNARY: dict[type, str] = {ast.USub: "__neg__", ast.UAdd: "__pos__", ast.Invert: "__invert__"}
+
+
+def method_of(value: Any, name: str) -> FunctionType | None:
+    """The Python function that the class of a value defines as a special method; None if it does not."""
+    kind = type(value)
+    if kind.__module__ in ("builtins", "numpy") or kind.__module__.startswith("effgrad."):
+        return None
+    found = inspect.getattr_static(kind, name, None)
+    return found if isinstance(found, FunctionType) else None
