@@ -95,7 +95,8 @@ def _shares_memory(result: Tree, args: Tree) -> bool:
     """Whether a result is an argument or a view of it, as of `np.diff(x, n=0)`, whose writes would be lost."""
     owner = traced.staging(leaves(args))
     arrays = [owner.example_of(leaf) for leaf in leaves(args) if np.ndim(leaf)]
-    return any(share_memory(example_value(r), a) for r in leaves(result) if np.ndim(r) for a in arrays)
+    results = leaves(list(result) if isinstance(result, tuple) else result)  # it may be a named tuple
+    return any(share_memory(example_value(r), a) for r in results if np.ndim(r) for a in arrays)
 
 
 class Staged(TracedArray):
