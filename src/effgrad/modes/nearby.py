@@ -18,7 +18,7 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Option, Params, Value
 
 FEW = 6  # the number of terms that Taylor mode computes for a primitive of kind "general" without a series rule
-LARGEST = 100_000  # in a larger array, a series for each element takes too much memory
+LARGEST, LONGEST = 100_000, 20_000  # elements of an array, operations on a path: series of more take too much
 
 
 class NearbyValue(Traced):
@@ -31,17 +31,17 @@ class Nearby(Handler[Smooth]):
     """A handler that evaluates at a point, and along the path as a Laurent series in t."""
 
     def enter(self) -> None:
-        # `outside`: the path has left the domain of an operation; `order`: that of the derivatives taken;
-        # `merged`: nearly equal numbers are merged.
-        self.outside, self.order, self.merged = False, 0, False
+        # `outside`: the path has left the domain of an operation; `order`: that of the derivatives taken; `merged`:
+        # nearly equal numbers are merged; `done`: the number of operations.
+        self.outside, self.order, self.merged, self.done = False, 0, False, 0
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
-        primals = [self.primal(a) for a in args]
+        primals, self.done = [self.primal(a) for a in args], self.done + 1
         series = [a.shadow if type(a) is NearbyValue else None for a in args]
         with np.errstate(all="ignore"):
             result = primitive.function(*primals, **params)
-            if np.size(result) > LARGEST:
-                raise OverflowError("an array is too large for series")
+            if np.size(result) > LARGEST or self.done > LONGEST:
+                raise OverflowError("an array is too large for series, or the program too long")
             found = _result(primitive, series, primals, params)
             self.merged |= found.merged
             known = [result, *[s.coefficients for s in series if s]]
