@@ -24,7 +24,7 @@ def test_the_operations_of_a_path_are_bounded():
         for _ in range(LONGEST):
             x = -x
         with pytest.raises(OverflowError, match="too long"):
-            -x
+            _ = -x
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

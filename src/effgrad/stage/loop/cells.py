@@ -201,6 +201,8 @@ class Cells:
             return []
         if isinstance(cell, Unknown):
             raise FactFound(cell.key, self.capture.kind(value))
+        if cell is None and value is not UNBOUND:
+            self.peel(name, "is None before the loop, and something else in it")
         if not isinstance(cell, Cell) or value is UNBOUND:
             raise NotCaptured(f"{name!r} is bound to something else in each step")
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
