@@ -168,8 +168,8 @@ def none_at_first(x):
 
 
 CAPTURED = [
-    none_at_first, operators_of_a_class, named_tuples, named_tuples_of_arrays, replaced_until_large, one_of_two, the_best_so_far,
-    dictionaries_made_anew, tuples_compared,
+    none_at_first, operators_of_a_class, named_tuples, named_tuples_of_arrays, replaced_until_large, one_of_two,
+    the_best_so_far, dictionaries_made_anew, tuples_compared,
 ]  # fmt: skip
 
 
