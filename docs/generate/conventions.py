@@ -121,7 +121,8 @@ Equal eigenvalues and equal singular values are singular points too, and so are 
 its first and second derivatives there, and what depends on the choice of vectors is NaN. Vectors that are used are
 never taken for 0, whatever their cotangents are; those that are not used, as the rest of `eigh(x)[1][:, -2:]`, are 0
 by construction. Where values are nearly equal (1e-9 of the largest in a first derivative, 1e-5 in others), the
-quotients of the rules lose the digits of a smooth function, which come from the series, at the point itself. The
+quotients of the rules lose the digits of a smooth function, which come from the series, at the point itself. From there
+to 1e-2, a third derivative that has lost its digits is NaN. The
 quotients stay where three runs with other rounding errors agree, so that no digit is lost, and where the program is not
 smooth; what is neither is NaN. `scipy.linalg.schur` stays NaN. Equal eigenvalues of a matrix without a basis of
 eigenvectors (`eig` and `eigvals`) have no derivative, and are NaN; its other eigenvalues have theirs, as the spectral

@@ -308,6 +308,57 @@ def test_a_program_in_which_the_choice_of_vectors_cancels_is_right_or_nan(name, 
             np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10, err_msg=route)
 
 
+def by_sizes(a, size):
+    """A matrix with a function of its singular values in their place, by the eigenvectors of `a.T @ a`, for mpmath."""
+    values, vectors = mpmath.eigsy(a.T * a)
+    return a * vectors * mpmath.diag([size(mpmath.sqrt(w)) / mpmath.sqrt(w) for w in values]) * vectors.T
+
+
+OF_MATRIX = {
+    "exp": (lambda a: (lambda w, v: (v * np.exp(w)) @ v.T)(*np.linalg.eigh(a @ a.T)), lambda a: mpmath.expm(a * a.T)),
+    "tanh": (
+        lambda a: (lambda u, s, vt: (u * np.tanh(s)) @ vt)(*np.linalg.svd(a)), lambda a: by_sizes(a, mpmath.tanh),
+    ),
+    "polar": (lambda a: (lambda u, s, vt: u @ vt)(*np.linalg.svd(a)), lambda a: by_sizes(a, lambda s: s / s)),
+    "inverse": (
+        lambda a: (lambda w, v: np.real((v * (1 / w)) @ np.linalg.inv(v)))(*np.linalg.eig(a)), lambda a: a**-1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.thinned(5)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("distance", [0.0, 1e-7, 3e-5, 1e-4, 1e-3, 0.3])
+@pytest.mark.parametrize("name", OF_MATRIX)
+def test_a_third_derivative_at_nearly_equal_eigenvalues_is_right_or_nan(name, distance):
+    """At a distance of 3e-5 it had one digit, and none for a matrix that is not symmetric."""
+    f, exact = OF_MATRIX[name]
+    rng = np.random.default_rng(7)
+    left, right = (np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(2))
+    u, weights = rng.normal(size=(2, 3, 3))
+    basis, values = left + 0.3 * right, np.array([1.0, 1.0 + distance, 2.5])
+    a = (basis * values) @ np.linalg.inv(basis) if name == "inverse" else (left * values) @ right
+    with mpmath.workdps(60):
+        h, line = mpmath.mpf(10) ** -12, symmetric_along(a, u)
+        results = [exact(line(k * h)) for k in (-2, -1, 1, 2)]
+        sums = [sum(weights[i, j] * result[i, j] for i, j in np.ndindex(3, 3)) for result in results]
+        wanted = float((sums[3] - 2 * sums[2] + 2 * sums[1] - sums[0]) / (2 * h**3))
+
+    def along(f):
+        return lambda a: jvp(f, (a,), (u,))[1]
+
+    def back(f):
+        return lambda a: np.sum(grad(f)(a) * u)
+
+    def weighted(a):
+        return np.sum(weights * f(a))
+
+    for third in (along(along(along(weighted))), back(along(along(weighted)))):
+        found = third(a)
+        if distance == 0.3 or not np.isnan(found):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
 def symmetric_along(point, u):
     """The function of t and a symmetric matrix along a line, for mpmath."""
     return lambda t: mpmath.matrix(point.tolist()) + t * mpmath.matrix(u.tolist())

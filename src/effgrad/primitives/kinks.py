@@ -115,6 +115,15 @@ def differentiated(value: Value) -> bool:
     return isinstance(value, Traced)
 
 
+def derivative_order(value: Value) -> int:
+    """Return how many derivatives are taken of a value, by nested ones or by one of higher order."""
+    order = 0
+    while isinstance(value, Tracer):
+        order += getattr(value.owner, "order", 1) if isinstance(value, Traced) else 0
+        value = value.primal
+    return order
+
+
 def nested(distance: Value, at: Value) -> bool:
     """Return whether a weight is itself differentiated at a kink, where `at` holds, and so has to be an operation."""
     return differentiated(distance) and (isinstance(at, Tracer) or bool(np.any(at))) and not handled(Kink)

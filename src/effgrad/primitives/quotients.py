@@ -7,13 +7,14 @@ from effgrad.arrays.value import evaluated, example, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import FORMS, to_masked
-from effgrad.primitives.kinks import differentiated
+from effgrad.primitives.kinks import derivative_order
 from effgrad.primitives.primitive import Primitive, elementwise
 from effgrad.vocabulary import Cotangent, Value
 
-# Eigenvalues that differ by less, relative to the largest, leave a quotient undefined, and one that is differentiated
-# again: if quotients cancel, as in a smooth function of the matrix, they lose 7 digits, or 11.
-CLOSE, CLOSE_AGAIN = 1e-9, 1e-5
+# Eigenvalues that differ by less, relative to the largest, leave a quotient undefined; these are for quotients that are
+# not differentiated, once, and more often. If quotients cancel, as in a smooth function of the matrix, they lose 7
+# digits, 11 digits, and in a derivative of the third order 13 at 1e-4 and 7 at 1e-2.
+CLOSE = 1e-9, 1e-5, 1e-2
 
 
 class Division(Effect):
@@ -35,7 +36,7 @@ def closeness(w: Value) -> float:
     """Return the difference up to which eigenvalues are too close for a quotient, relative to the largest."""
     if type(example(w)) is not np.ndarray or (handled(Division) and Division.is_done()):
         return 0.0
-    return CLOSE_AGAIN if differentiated(w) else CLOSE
+    return CLOSE[min(derivative_order(w), 2)]
 
 
 def over_differences(product: Value, w: Value, asked: Value = True, beside: Value = None) -> Value:
@@ -71,10 +72,22 @@ def _clear(x: laurent.Laurent, beside: laurent.Laurent) -> laurent.Laurent:
 cleared = elementwise(
     lambda x, beside: x, 1, None, name="cleared", series=_clear, counterpart=lambda lib, x, beside: x
 )  # fmt: skip
+
+
+def _inverse(d: laurent.Laurent, equal: laurent.Laurent) -> laurent.Laurent:
+    """Return one over differences that are infinitely small where eigenvalues count as equal.
+
+    Other eigenvalues that are too close for a quotient leave it undefined in a series too.
+    """
+    inverse = laurent.power(d, -1.0, of_zero=0.0)
+    lost = np.broadcast_to((equal.plain() != 0) & (d.plain() != 0), inverse.coefficients.shape[1:])
+    return laurent.Laurent(inverse.start, np.where(lost, np.nan, inverse.coefficients)) if lost.any() else inverse
+
+
 # Eigenvalues that are equal at the point differ infinitely near it, so the series of the quotient is defined.
 inverse_if_apart = elementwise(
     lambda d, equal: np.where(equal, 0.0, 1 / np.where(equal, 1.0, d)), lambda r, d, equal: -r * r, None,
-    name="inverse_if_apart", series=lambda d, equal: laurent.power(d, -1.0, of_zero=0.0),
+    name="inverse_if_apart", series=_inverse,
     counterpart=counterparts.inverse_if_apart,
 )  # fmt: skip
 undefined_where: Primitive = elementwise(

@@ -16,7 +16,7 @@ from numpy.polynomial import legendre
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends, plain, plain_tree
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import derivative_order
+from effgrad.primitives.kinks import derivative_order
 from effgrad.toolbox.singular_ends import integral_at_end, near
 from effgrad.toolbox.slopes import closed_graph
 from effgrad.toolbox.switches import switch_moves

@@ -11,7 +11,8 @@ import scipy.integrate
 
 from effgrad.arrays.value import depends, plain
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import Calling, derivative_order, reals, require, traced_inside
+from effgrad.functions.scipy.tables import Calling, reals, require, traced_inside
+from effgrad.primitives.kinks import derivative_order
 from effgrad.toolbox.callbacks import called_back
 from effgrad.toolbox.calls import Call, rule_of
 from effgrad.toolbox.frozen import Observed, as_number_or_array, number, plain_tree

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from effgrad.arrays.reach import np
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import derivative_order
+from effgrad.primitives.kinks import derivative_order
 from effgrad.stage.graph import Graph
 from effgrad.stage.nodes import GUARD, Node
 from effgrad.toolbox.frozen import number

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from effgrad.arrays.layout import dtype_of, shape_of
 from effgrad.arrays.reach import all_finite, np
-from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Tracer, plain
 from effgrad.arrays.value import traced_inside as traced_inside
 from effgrad.errors import NoRule
@@ -20,15 +19,6 @@ def require(holds: bool, name: str, what: str) -> None:
     """Refuse a call that the rule of a function does not cover; `what` says which calls it covers."""
     if not holds:
         raise NoRule(f"scipy.{name} has a derivative rule for {what}")
-
-
-def derivative_order(value: Value) -> int:
-    """Return how many derivatives are taken of a value, by nested ones or by one of higher order."""
-    order = 0
-    while isinstance(value, Tracer):
-        order += getattr(value.owner, "order", 1) if isinstance(value, Traced) else 0
-        value = value.primal
-    return order
 
 
 def reals(name: str, *values: Value) -> None:
