@@ -48,6 +48,35 @@ def test_windows_and_groups(name):
     np.testing.assert_allclose(second @ X, difference, rtol=1e-5, atol=1e-8)
 
 
+def doubled(x):
+    """Each item is written back, as it is and as a number."""
+    table = pd.Series({"a": x[0], "b": 1.0, "c": 3.0})
+    for label, value in table.items():
+        table[label] = 2 * value
+    table["c"] = 0.5
+    return table.to_numpy() * x[1]
+
+
+LISTED = {
+    "a list": lambda x: (pd.Series([x[0], x[1] ** 2, 3.0]) * 2).to_numpy(),
+    "a dictionary": lambda x: pd.Series({"a": x[0], "b": x[1] ** 2, "c": 1.0}).to_numpy() ** 2,
+    "its items": lambda x: (lambda s: s.a * s["b"] + sum(s))(pd.Series(dict(a=x[0], b=x[1]), name="s")),
+    "items that are written": doubled,
+    "columns": lambda x: pd.DataFrame({"a": [x[0], x[1]], "b": [1.0, x[0] * x[1]]}).to_numpy(),
+    "beside a text": lambda x: pd.Series(["a", x[0]])[1] ** 2,
+    "rows": lambda x: pd.DataFrame([{"a": x[0]}, {"a": x[1] ** 2}])["a"].sum(),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_numbers_in_lists_become_columns(name):
+    f, x, step = LISTED[name], np.array([0.7, 1.2]), 1e-6
+    columns = [(f(x + step * e) - f(x - step * e)) / (2 * step) for e in np.eye(2)]
+    np.testing.assert_allclose(jacobian(f)(x), np.stack(columns, axis=-1), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(jacobian(f, mode="forward")(x), np.stack(columns, axis=-1), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(effgrad.compile(jacobian(f))(x), jacobian(f)(x), rtol=1e-12)
+
+
 EXPONENTIAL = {
     "alpha": lambda x: pd.Series(x).ewm(alpha=0.4).mean(),
     "span, and the first without": lambda x: pd.Series(x).ewm(span=3, min_periods=2).mean().fillna(0.0),

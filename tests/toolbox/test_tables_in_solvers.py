@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.integrate
 import scipy.optimize
 import xarray as xr
 
@@ -63,3 +64,28 @@ def test_solutions_of_equations_of_tables_have_derivatives(kind, name):
     np.testing.assert_allclose(grad(f)(1.1), expected, rtol=1e-5)
     np.testing.assert_allclose(compile(grad(f))(1.1), expected, rtol=1e-5)
     np.testing.assert_allclose(vmap(grad(f))(np.array([1.1, 1.2]))[0], expected, rtol=1e-5)
+
+
+class Rates:
+    """The parameters of a problem; they are compared by their numbers, so they have no hash."""
+
+    def __init__(self, **rates):
+        self.__dict__.update(rates)
+
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+
+
+def test_an_object_without_a_hash_among_the_arguments_of_an_equation():
+    """A compiled program looked it up in a table, and failed with Python's error."""
+
+    def decayed(x):
+        rates = Rates(decay=x[0], source=x[1])
+        slope = lambda t, y, r: r.source - r.decay * y  # noqa: E731
+        found = scipy.integrate.solve_ivp(slope, (0.0, 1.0), [1.0], args=(rates,), rtol=1e-10, atol=1e-12)
+        return found.y[0, -1]
+
+    a, b = x = np.array([0.7, 0.4])
+    by_decay = -np.exp(-a) * (1 - b / a) + (np.exp(-a) - 1) * b / a**2
+    for slopes in (grad(decayed)(x), compile(grad(decayed))(x)):
+        np.testing.assert_allclose(slopes, [by_decay, (1 - np.exp(-a)) / a], rtol=1e-7)

@@ -454,7 +454,7 @@ def modelled_systems(checkout: Checkout) -> tuple[Any, ...]:
             modsim.vector_dot(v, w),
             modsim.vector_dist(v, w),
             modsim.vector_diff_angle(v, w),
-            modsim.vector_proj(v, w),
+            np.asarray(modsim.vector_proj(v, w)),
             modsim.cart2pol(vx, vy),
         )
 

@@ -8,14 +8,17 @@ product with a sparse matrix.
 
 import numpy as np
 import pandas as pd
+from pandas._libs import lib
 from pandas.core.apply import Apply
 from pandas.core.base import IndexOpsMixin
+from pandas.core.dtypes import cast
 from pandas.core.generic import NDFrame
 from pandas.core.groupby.groupby import GroupBy
 from pandas.core.window.ewm import ExponentialMovingWindow
 from pandas.core.window.expanding import Expanding
 from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
 
+from effgrad.arrays import reach
 from effgrad.arrays.value import Tracer, example, plain
 from effgrad.errors import EffgradError, NoRule
 from effgrad.functions.scipy.signal import lfilter
@@ -203,7 +206,25 @@ def _of_plain(name: str) -> Method:
     return Method(rule, _any_traced)
 
 
+def _of_list(values: Value) -> Value:
+    """Return the items of a list that a Series or a column is made of, as an array of numbers if all are numbers."""
+    if all(isinstance(value, Tracer | float | int | np.number) for value in values):
+        return reach.np.array(values, float)
+    objects = np.empty(len(values), object)
+    for place, value in enumerate(values):
+        objects[place] = value
+    return objects
+
+
+def _written(dtype: Value, element: Value) -> Value:
+    """Return an element that is written to a column of a dtype; raise pandas' error if it does not fit."""
+    cast.np_can_hold_element(dtype, example(element))
+    return element
+
+
 RULES: list[tuple[Value, str, Value]] = [
+    (cast, "construct_1d_object_array_from_listlike", _of_list), (cast, "np_can_hold_element", _written),
+    (lib, "maybe_convert_objects", lambda objects, *_, **__: objects),
     *((owner, name, _window(name == "mean"))
       for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
     (ExponentialMovingWindow, "mean", Method(_exponential_mean, _holds_or_decays)),

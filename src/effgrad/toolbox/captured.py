@@ -248,7 +248,11 @@ class Captured:
         found, tree = optree.tree_flatten(given)
         leaves = [as_number_or_array(leaf) for leaf in found]
         key = tree, *map(_type, leaves)
-        if key not in self.paths:
+        try:
+            is_known = key in self.paths
+        except TypeError as error:  # an object without a hash, which may change, is among the arguments
+            raise NotCaptured from error
+        if not is_known:
             independent, result = self._plainly(leaves, tree)
             if independent:
                 return self.f(*args, **kwargs) if any(map(depends, leaves)) else result
