@@ -226,9 +226,58 @@ def equal_records(x):
     return p.norm * n
 
 
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Its special methods look at a value: run on symbolic ones, they would compare by identity."""
+
+    a: object
+
+    def __bool__(self):
+        return bool(self.a == 0)
+
+    def __len__(self):
+        return 2 if self.a == 0.0 else 1
+
+    def __iter__(self):
+        return iter((self.a, self.a * 2) if self.a > 1 else (self.a, 0.0))
+
+    def __contains__(self, y):
+        return y < self.a
+
+
+def truth_by_a_method(x):
+    p, n = Asked(x[0] * 0.0), 0
+    for _ in range(60):
+        p = Asked(p.a * 1.01)
+        if p:
+            n += 1
+    return n * x[0] + p.a
+
+
+def length_by_a_method(x):
+    p, n = Asked(x[0] * 0.0), 0
+    for _ in range(60):
+        p = Asked(p.a * 1.01)
+        n += len(p)
+    return n * x[0] + p.a
+
+
+def items_by_a_method(x):
+    p, n = Asked(x[0]), 0
+    for _ in range(60):
+        p = Asked(p.a * 1.01)
+        _, b = p
+        n = n + b
+        if x[1] in p:
+            n = n + 1
+    return n * x[0] + p.a
+
+
 @pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
 @pytest.mark.parametrize(
-    "f", [more_than_fields, a_dictionary_with_two_names, an_array_inside_written, equal_records],
+    "f",
+    [more_than_fields, a_dictionary_with_two_names, an_array_inside_written, equal_records, truth_by_a_method,
+     length_by_a_method, items_by_a_method],
     ids=lambda f: f.__name__,
 )  # fmt: skip
 def test_what_is_not_captured_is_right(f):

@@ -14,7 +14,7 @@ from effgrad.stage.loop.buffers import BOOL, index
 from effgrad.stage.loop.element import primitive_of
 from effgrad.stage.loop.number_classes import NumberClass
 from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Masked, Value, View, symbolic
-from effgrad.stage.loop.special_methods import BINARY, COMPARED, method_of
+from effgrad.stage.loop.special_methods import BINARY, COMPARED, method_of, run_by_python
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function
 
@@ -155,6 +155,7 @@ class Operators(Symbols):
             return PLAIN[type(op)](a, b)
         if isinstance(op, ast.Is | ast.IsNot):
             raise NotCaptured("`is` of values that the loop computes")
+        run_by_python(b, "__contains__", "__iter__")
         if not isinstance(b, tuple | list | range | dict | set | frozenset) or len(b) > MOST_UNROLLED:
             raise NotCaptured("`in` of values that the loop computes")
         inside = isinstance(op, ast.In)

@@ -10,7 +10,8 @@ from effgrad.living import LivingSet
 from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.buffers import BOOL, Element, load
-from effgrad.stage.loop.cells import UNBOUND, Unknown
+from effgrad.stage.loop.carried import Unknown
+from effgrad.stage.loop.cells import UNBOUND
 from effgrad.stage.loop.checking import Raised
 from effgrad.stage.loop.containers import like, parts_of, same_structure
 from effgrad.stage.loop.evaluator import Evaluator

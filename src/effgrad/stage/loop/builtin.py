@@ -14,6 +14,7 @@ from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
 from effgrad.stage.loop.operands import Counted, Lazy, Value, View, classes_of, symbolic, times
 from effgrad.stage.loop.registry import is_symbolic, rule
+from effgrad.stage.loop.special_methods import run_by_python
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Function, Option
 
@@ -51,7 +52,7 @@ def _quantified(c: Symbols, values: Value, every: bool) -> Value:
 
 @rule(len)
 def _len(c: Symbols, value: Value) -> Value:
-    return value.shape[0] if isinstance(value, View | Lazy) else len(value)
+    return value.shape[0] if isinstance(value, View | Lazy) else len(run_by_python(value, "__len__"))
 
 
 @rule(enumerate)

@@ -40,3 +40,10 @@ class Cell:
         if isinstance(value, Affine) and len(value.terms) == 1 and value == variable(value.terms[0][0]):
             e = value.terms[0][0]
         return e is load(self.view.buffer, ())
+
+
+class Unknown:
+    """The result of a loop that may return from inside, while its kind is not yet known."""
+
+    def __init__(self, key: tuple[Value, str]) -> None:
+        self.key = key

@@ -9,7 +9,7 @@ from effgrad.living import LivingSet
 from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import NotCaptured, affine, as_constant, variable
 from effgrad.stage.loop.buffers import Buffer, load
-from effgrad.stage.loop.carried import Cell, Growth
+from effgrad.stage.loop.carried import Cell, Growth, Unknown
 from effgrad.stage.loop.containers import like, parts_of, same_structure
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator
@@ -35,13 +35,6 @@ UNBOUND: Any = object()
 # first step writes to an array that a name has before the loop, and the name has other arrays in later steps, or a
 # number has another class before the loop than after each step. At most so many steps are peeled.
 PEELED, MOST_PEELED = "first steps apart", 2
-
-
-class Unknown:
-    """The result of a loop that may return from inside, while its kind is not yet known."""
-
-    def __init__(self, key: tuple[Value, str]) -> None:
-        self.key = key
 
 
 class Cells:
@@ -78,7 +71,7 @@ class Cells:
 
     def first(self, value: Value) -> Value:
         """The value of a name before the loop."""
-        if type(value) is dict:
+        if isinstance(value, dict):
             return like(value, [self.first(self.capture.lift(v)) for v in value.values()])
         return planes.as_planes(self.capture, value) if planes.is_complex(value) else value
 
@@ -199,6 +192,11 @@ class Cells:
             if isinstance(cell, Cell) and not cell.view.axes:
                 self.check_classes(cell, value, name)
             return []
+        self.check_cell(cell, value, name)
+        return [(name, cell, value)]
+
+    def check_cell(self, cell: Value, value: Value, name: str) -> None:
+        """Raise, or capture again, if there is no cell that can hold a value."""
         if isinstance(cell, Unknown):
             raise FactFound(cell.key, self.capture.kind(value))
         if cell is None and value is not UNBOUND:
@@ -207,7 +205,6 @@ class Cells:
             raise NotCaptured(f"{name!r} is bound to something else in each step")
         if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
             raise NotCaptured(f"{name!r} becomes a {type(value).__name__}")
-        return [(name, cell, value)]
 
     def assign(self, cell: "Cell", value: Lazy, name: str) -> None:
         capture, view = self.capture, cell.grown or cell.view

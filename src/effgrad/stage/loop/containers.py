@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from effgrad.stage.loop.affine import NotCaptured
+
 # How the module of a named tuple's `__new__` begins.
 NAMED = "namedtuple_"
 
@@ -12,14 +14,16 @@ def parts_of(value: Any) -> list[Any] | None:
     """The items of a tuple, a list or a dictionary, or the fields of a frozen dataclass; None for other values."""
     if isinstance(value, tuple | list):
         return list(value)
-    if type(value) is dict:
+    if isinstance(value, dict):
         return list(value.values())
     return [getattr(value, name) for name in fields_of(value)] if is_frozen(value) else None
 
 
 def like(value: Any, parts: Iterable[Any]) -> Any:
     """Return the parts in a container of the same type as `value`."""
-    if type(value) is dict:
+    if isinstance(value, dict):
+        if type(value) is not dict:
+            raise NotCaptured(f"a {type(value).__name__} that is bound in each step")
         return dict(zip(value, parts, strict=True))
     if isinstance(value, tuple | list):
         named = isinstance(value, tuple) and hasattr(value, "_fields")  # planes, or a named tuple of the program
@@ -32,8 +36,8 @@ def like(value: Any, parts: Iterable[Any]) -> Any:
 
 def same_structure(a: Any, b: Any) -> bool:
     """Whether two containers have the same class, and as many items or the same keys in one order."""
-    if type(a) is dict and type(b) is dict:
-        return list(a) == list(b)
+    if isinstance(a, dict):
+        return type(a) is type(b) and list(a) == list(b)
     if isinstance(a, tuple | list):
         return isinstance(b, type(a)) and len(a) == len(b)
     return type(a) is type(b) and is_frozen(a) and is_frozen(b)

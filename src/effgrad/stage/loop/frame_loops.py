@@ -20,7 +20,7 @@ from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
 from effgrad.stage.loop.after import results_of
 from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.capture import Capture
-from effgrad.stage.loop.cells import Unknown
+from effgrad.stage.loop.carried import Unknown
 from effgrad.stage.loop.containers import like, parts_of
 from effgrad.stage.loop.derivatives import Derivative, Pullback
 from effgrad.stage.loop.frames import FactFound, Facts, Frame, Function

@@ -11,7 +11,8 @@ from effgrad.program.own_lists import is_item, replaces
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.branches import Branches
 from effgrad.stage.loop.buffers import BOOL, INT, Buffer, Element, constant, index, load
-from effgrad.stage.loop.cells import PEELED, Cells, Unknown
+from effgrad.stage.loop.carried import Unknown
+from effgrad.stage.loop.cells import PEELED, Cells
 from effgrad.stage.loop.desugar import (
     LEFT,
     RESULT,

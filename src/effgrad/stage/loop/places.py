@@ -9,8 +9,10 @@ that capture runs can read the value from before the loop.
 """
 
 import contextlib
+import functools
 import inspect
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, NoReturn
 
@@ -48,14 +50,13 @@ class Place:
         """The value that the place holds for Python."""
         return self.holder[self.key] if type(self.holder) is dict else getattr(self.holder, self.key)
 
-    def put(self, value: Value) -> None:
-        """Set the value that the place holds for Python."""
+    def putting(self, value: Value) -> Callable[[], None]:
+        """A function that sets the value that the place holds for Python; no interrupt ends it half-way."""
         if type(self.holder) is dict:
-            self.holder[self.key] = value
-        elif value is MISSING:
-            object.__delattr__(self.holder, self.key)
-        else:
-            object.__setattr__(self.holder, self.key, value)
+            return functools.partial(dict.__setitem__, self.holder, self.key, value)
+        if value is MISSING:
+            return functools.partial(object.__delattr__, self.holder, self.key)
+        return functools.partial(object.__setattr__, self.holder, self.key, value)
 
     def own_value(self) -> Value:
         """The value that the place holds, or `MISSING` if the class holds the attribute."""
@@ -123,15 +124,14 @@ class Places:
         self.is_new, self.rounds, self.loops = False, self.rounds + self.is_new, []
         if self.rounds > MOST_ROUNDS:
             raise NotCaptured("an attribute of an object that the loop makes")
-        before = {place: place.own_value() for place in self.by_name.values()}
+        hiding = [place.putting(STALE) for place in self.by_name.values()]
+        restoring = [place.putting(place.own_value()) for place in self.by_name.values()]
         self.initial = {name: place.value() for name, place in self.by_name.items()}
         try:
-            for place in before:
-                place.put(STALE)
+            list(map(operator.call, hiding))
             yield
         finally:
-            for place, value in before.items():
-                place.put(value)
+            list(map(operator.call, restoring))  # in C, so that an interrupt leaves no place hidden
 
     def move(self, source: dict[str, Value], target: dict[str, Value]) -> None:
         """Move the values of the places from one frame's names to another's."""
@@ -151,7 +151,7 @@ class Places:
     def put_back(self, results: dict[str, Value]) -> dict[str, Value]:
         """Assign the values after the loop to the places, and return those of the other names."""
         for name in self.bound(results):
-            self.by_name[name].put(results.pop(name))
+            self.by_name[name].putting(results.pop(name))()
         return results
 
 

@@ -5,6 +5,9 @@ import inspect
 from types import FunctionType
 from typing import Any
 
+from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.operands import symbolic
+
 # The names of the method of the left operand and of the right one.
 BINARY: dict[type, tuple[str, str]] = {
     op: (f"__{name}__", f"__r{name}__") for op, name in {
@@ -18,6 +21,14 @@ COMPARED: dict[type, tuple[str, str]] = {
     ast.GtE: ("__ge__", "__le__"), ast.Eq: ("__eq__", "__eq__"), ast.NotEq: ("__ne__", "__ne__"),
 }  # fmt: skip
 UNARY: dict[type, str] = {ast.USub: "__neg__", ast.UAdd: "__pos__", ast.Invert: "__invert__"}
+
+
+def run_by_python(value: Any, *names: str) -> Any:
+    """Return a value whose special methods Python runs; raise if one is the program's and would see symbolic values."""
+    for name in names:
+        if method_of(value, name) is not None and symbolic(value):
+            raise NotCaptured(f"the method {name!r} of {type(value).__name__!r}")
+    return value
 
 
 def method_of(value: Any, name: str) -> FunctionType | None:

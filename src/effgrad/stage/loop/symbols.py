@@ -13,6 +13,7 @@ from effgrad.stage.loop.frames import Function as DefinedFunction
 from effgrad.stage.loop.number_classes import Classes, NumberClass, Refuse, refuse_class
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, OneOf, Value, View, classes_of, is_number, views_in
 from effgrad.stage.loop.reductions import Values
+from effgrad.stage.loop.special_methods import run_by_python
 from effgrad.vocabulary import Function, Params
 
 # A loop over at most this many Python objects is unrolled.
@@ -43,6 +44,7 @@ class Symbols(Values):
             return Counted(value.start, value.stop, value.step, lambda i: i)
         if isinstance(value, np.ndarray) and value.ndim:
             value = self.lazy(value)
+        run_by_python(value, "__iter__")
         if isinstance(value, View | Lazy):
             if not value.shape:
                 raise NotCaptured("a loop over a number")
@@ -129,7 +131,7 @@ class Symbols(Values):
             if not value.shape or not isinstance(value.shape[0], int) or value.shape[0] > MOST_UNROLLED:
                 raise NotCaptured("a long array is unpacked")
             return [self.index(value, k) for k in range(value.shape[0])]
-        return list(value)
+        return list(run_by_python(value, "__iter__"))
 
     def truth(self, value: Value) -> bool | Element:
         if isinstance(value, Complex):
@@ -144,7 +146,7 @@ class Symbols(Values):
             return e if e.dtype == BOOL else element(NOT_EQUAL, e, constant(0, e.dtype))
         if isinstance(value, Affine):
             return self.truth(self.unequal(value))
-        return bool(value)
+        return bool(run_by_python(value, "__bool__", "__len__"))
 
     def all_of(self, values: Sequence[Value], every: bool) -> bool | Lazy:
         """Return whether every value is true, or with `every=False` whether one is."""
