@@ -141,10 +141,10 @@ def _depend(a: Value) -> bool:
     if type(a) is not np.ndarray:
         return False
     heads = np.diagonal(np.linalg.qr(a, "r"), axis1=-2, axis2=-1)
-    return bool(np.any(np.abs(heads) <= _rounding(a)[..., None]))
+    return bool(np.any(np.abs(heads) <= rounding(a)[..., None]))
 
 
-def _rounding(a: Value) -> Value:
+def rounding(a: Value) -> Value:
     """Return the largest length that rounding may leave of a column that depends on other columns."""
     return np.finfo(a.dtype).eps * max(a.shape[-2:]) * np.abs(a).max(axis=(-2, -1), initial=0.0)
 
@@ -154,13 +154,13 @@ def householder(a: Value) -> tuple[Value, Value, Value]:
 
     The reflection for a column that depends on those before it has no derivative.
     """
-    least = evaluated(_rounding, a) if type(example(a)) is np.ndarray else 0.0
+    least = evaluated(rounding, a) if type(example(a)) is np.ndarray else 0.0
     m, n = shape_of(a)[-2:]
     q: Value = np.broadcast_to(np.eye(m, dtype=dtype_of(a)), (*shape_of(a)[:-1], m))
     columns, scales, rest = [], [], a
     for j in range(min(m, n)):
         x, above = rest[..., j:, 0], rest[..., :j, 0]
-        beta, tau, v = _reflector(x, least)
+        beta, tau, v = reflector(x, least)
         columns.append(np.concatenate([above, beta[..., None], v[..., 1:]], axis=-1))
         scales.append(tau)
         v, tau = v[..., :, None], tau[..., None, None]
@@ -173,7 +173,7 @@ def householder(a: Value) -> tuple[Value, Value, Value]:
     return whole, np.stack(scales, axis=-1), q
 
 
-def _reflector(x: Value, least: Value) -> tuple[Value, Value, Value]:
+def reflector(x: Value, least: Value) -> tuple[Value, Value, Value]:
     """Return beta, tau and v of the reflection that maps a vector to its first axis.
 
     They are NaN for a vector no longer than `least`.

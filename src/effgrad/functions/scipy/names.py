@@ -74,7 +74,7 @@ NO_RULE = {
     },
     "linalg": {
         "its vectors are not unique where eigenvalues meet, and its form depends on their order; use eig or eigh":
-            "qz ordqz hessenberg cdf2rdf rsf2csf cossin",
+            "qz ordqz cdf2rdf rsf2csf cossin",
         "a basis of a subspace is not a smooth function of the matrix; use svd or a projection": "null_space",
         "an update of factors in place; factor the new matrix": "qr_delete qr_insert qr_update",
     },
