@@ -104,3 +104,21 @@ def test_programs_that_were_wrong(story):
         value, tangent = mutating.RUNS[run](f, x, u)
         np.testing.assert_allclose(value, f(x.copy()), rtol=1e-14)
         np.testing.assert_allclose(tangent, slope, rtol=1e-12)
+
+
+VIEWS_OF_A_NUMBER = [
+    "a.ravel('F')", "a.ravel()", "np.ravel(a, order='K')", "np.ravel(a, order='A')", "a[None]", "a[...]", "a.view()",
+    "a.reshape(1, order='F')", "np.atleast_1d(a)", "np.atleast_3d(a)", "np.expand_dims(a, 0)", "np.transpose(a)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("view", VIEWS_OF_A_NUMBER)
+@pytest.mark.parametrize("written", ["y[0] = y[0]", "pass"])
+def test_a_write_through_a_view_of_an_array_without_axes_is_seen(view, written):
+    """In a checkpoint, `ravel(order="F")` of such an array that was written to made a copy."""
+    lines = ["y = x * 2.0", written, "a = np.squeeze(y)", f"v = {view}", "v *= 3.0", "return sum(y) + 10.0 * np.sum(v)"]
+    f, x = mutating.function("def f(x):\n    " + "\n    ".join(lines), f"{view}, {written}"), np.array([-0.7])
+    for name in EAGER:
+        value, slope = mutating.RUNS[name](f, x, np.ones(1))
+        assert value == f(x.copy()), name
+        assert slope == pytest.approx(66.0), name

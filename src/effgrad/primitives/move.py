@@ -239,7 +239,7 @@ def rearranging(function: Function) -> Value:
             laid[...] = numbers
             numbers = laid
         places = function(numbers, *map(known, args), **{name: known(option) for name, option in kwargs.items()})
-        flat, shares = reshape(a, shape=(-1,)), not isinstance(example(a), np.generic | float | int | complex)
+        flat, shares = reshape(a, shape=(-1,)), not isinstance(outline(a), np.generic | float | int | complex)
 
         def take(place: Value, step: Value) -> Value:
             result = getitem(flat, index=place)
