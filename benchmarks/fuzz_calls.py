@@ -525,7 +525,7 @@ def main() -> None:
             found = limited(outcome, options.seconds)(program, x, rng)
             counts[found] += 1
             if sum(counts.values()) % 1000 == 0:
-                print(f"{index + 1 - options.first} calls, {sum(n for _, n in shown.values())} to look at", flush=True)
+                print(f"{index + 1 - options.first} calls, {sum(n for n, _ in shown.values())} to look at", flush=True)
             if found[:3] in ("WRO", "RAW", "NAN", "LAY"):
                 times, first = shown.get((found, path), (0, text))
                 shown[found, path] = times + 1, min(first, text, key=len)

@@ -381,3 +381,15 @@ def test_the_class_of_a_dtype_stands_for_it(f, dtype):
     slope = grad(program)(x)
     assert dtypes == [f(x, kind).dtype] == [dtype]
     np.testing.assert_allclose(slope, grad(lambda x: np.sum(np.real(f(x, dtype)) ** 2))(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), (-1, 0), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("function", [np.sum, np.prod])
+def test_reductions_with_a_first_number_or_a_mask_are_numpys_to_the_bit(function, axis):
+    """NumPy begins with `initial`, and it was combined with the sum in the end."""
+    x = np.random.default_rng(3).uniform(0.1, 0.9, (2, 3, 4))
+    for options in ({"initial": 0.3}, {"where": x > 0.4}, {"initial": 0.3, "where": x > 0.4, "keepdims": True}):
+        value, tangent = jvp(lambda x, o=options: function(x, axis=axis, **o), (x,), (x,))
+        assert np.array_equal(value, function(x, axis=axis, **options)), options
+        step = np.imag(function(x + 1e-30j * x, axis=axis, **options)) / 1e-30
+        np.testing.assert_allclose(tangent, step, rtol=1e-12)

@@ -273,11 +273,12 @@ def _std(a: Value, *args: Value, **options: Option) -> Value:
 
 
 def _of_some(original: Callable[..., object], definition: Function) -> Function:
-    """Return a definition as a rule, which takes NumPy's value if `where` is given, as NumPy then adds differently."""
+    """Return a definition as a rule, with NumPy's value if `where` or `initial` is given: it adds otherwise then."""
     computed = as_computed(original, definition)
 
     def rule(a: Value, *args: Value, **options: Option) -> Value:
-        return (definition if options.get("where", True) is True else computed)(a, *args, **options)
+        usual = options.get("where", True) is True and options.get("initial") is None
+        return (definition if usual else computed)(a, *args, **options)
 
     return rule
 
@@ -392,7 +393,8 @@ def _weighted_exponentials(below: Value, b: Value, used: Value) -> Value:
 _max = _reduction(maximum_of, -np.inf, np.maximum)
 _min = _reduction(minimum_of, np.inf, np.minimum)
 FUNCTIONS.enter({
-    np.sum: _reduction(sum_, 0.0, np.add), np.prod: _reduction(prod, 1.0, np.multiply), np.max: _max, np.min: _min,
+    np.sum: _of_some(np.sum, _reduction(sum_, 0.0, np.add)),
+    np.prod: _of_some(np.prod, _reduction(prod, 1.0, np.multiply)), np.max: _max, np.min: _min,
     np.amax: _max, np.amin: _min, np.mean: _of_some(np.mean, _mean),
     np.var: _of_some(np.var, _var), np.std: _of_some(np.std, _std), np.cumsum: _cumsum,
 })  # fmt: skip
