@@ -73,3 +73,14 @@ def test_a_write_is_accepted_or_refused_as_by_numpy(text):
     step = outcome(lambda: np.array([np.imag(f(X + 1e-30j * u)) / 1e-30 for u in np.eye(3)]))
     if "> 1" not in text:  # complex numbers are not compared
         assert is_same(found, step) if expected != "read-only" else found == expected
+
+
+def test_a_number_may_be_marked_as_read_only():
+    """A traced number, whose plain value is Python's float, failed with an error of Python's."""
+
+    def f(x):
+        y = x * 2.0
+        y.setflags(write=False)
+        return y
+
+    assert grad(f)(3.0) == 2.0

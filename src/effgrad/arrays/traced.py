@@ -81,7 +81,8 @@ class TracedArray(ArrayMethods):
             write(self, ..., value)
 
     def protect(self, write: bool) -> None:
-        handle_of(self).protect(write)
+        if hasattr(plain(self), "dtype"):  # a number of Python has no memory
+            handle_of(self).protect(write)
 
     def become_mutable(self) -> None:
         self.handle.version = -1
