@@ -350,7 +350,20 @@ def dataclasses_replaced(x):
     return s.x * s.v
 
 
+def looked_for_among_values(x):
+    d, n = {"a": x[0] * 1.0, "b": 0.0}, 0
+    for k in range(40):
+        d["a"] = d["a"] * 1.01
+        d["b"] = 0.0 * d["a"] + k % 2
+        if 0.0 in d.values():
+            n += 1
+        if 1 in {"c": d["b"]}.values():
+            n += 3
+    return d["a"] * n
+
+
 UNROLLED = {
+    looked_for_among_values: None,
     another_name_written_after: "another name", an_object_that_changes: "something else", read_by_other_code: "'vars'",
     copied: "__reduce_ex__", first_assigned_in_the_loop: "for the first time", assigned_in_a_test: "in a test",
     an_operator_of_the_program: "not captured", a_setter: "property", an_array_with_two_places: None,

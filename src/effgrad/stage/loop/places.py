@@ -29,18 +29,20 @@ def _refuse(*_: object, **__: object) -> NoReturn:
     raise NotCaptured("an object whose attributes or items the loop assigns, read by code that is not captured")
 
 
-# What a place holds while its loop is captured: every use of it raises.
-STALE: Any = type("Stale", (), dict.fromkeys((
+# The base of values of which every use raises.
+Unusable: Any = type("Unusable", (), dict.fromkeys((
     "__getattr__", "__bool__", "__len__", "__iter__", "__contains__", "__getitem__", "__call__", "__hash__",
     "__float__", "__int__", "__index__", "__complex__", "__array__", "__str__", "__repr__", "__format__", "__round__",
     "__abs__", "__neg__", "__pos__", "__invert__", "__copy__", "__deepcopy__", "__reduce_ex__",
     *(f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge")),
     *(f"__{side}{name}__" for side in ("", "r") for name in (
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor")),
-), _refuse))()  # fmt: skip
+), _refuse))  # fmt: skip
+# What a place holds while its loop is captured.
+STALE: Any = Unusable()
 
 
-class Place:
+class Place(Unusable):  # type: ignore[misc]
     """An attribute of an object, or an item of a dictionary, with its name in a capture."""
 
     def __init__(self, holder: Value, key: Value, name: str) -> None:
@@ -146,7 +148,8 @@ class Places:
         """Call a method of a dictionary that reads items; of items that are assigned it gives the places."""
         holder = method.__self__
         places = {key: self.by_name[name] for key in holder if (name := self.name(holder, key)) is not None}
-        return getattr({**holder, **places}, method.__name__)(*args)
+        found = getattr({**holder, **places}, method.__name__)(*args)
+        return found if method.__name__ == "get" else list(found)
 
     def put_back(self, results: dict[str, Value]) -> dict[str, Value]:
         """Assign the values after the loop to the places, and return those of the other names."""
