@@ -756,6 +756,7 @@ LONG = {
     "integrate.complex_ode": lambda x: np.abs(integrate.complex_ode(lambda t, y: 1j * x[:2, :2] @ y).set_integrator(
         "dop853", rtol=1e-10).set_initial_value(x[2, :2]).integrate(0.5)),
     "linalg.orth": lambda x: linalg.orth(x[:3, :3] + 3 * np.eye(3)),
+    "linalg.null_space": lambda x: (basis := linalg.null_space(x[:2, :4] + np.eye(2, 4))) @ basis.T,
     "optimize.approx_fprime": lambda x: optimize.approx_fprime(np.array([0.3]), lambda t: np.sin(t[0] * x[0, 0]), 1e-3),
     "optimize.fmin_cobyla": lambda x: optimize.fmin_cobyla(
         lambda z: (z[0] - x[0, 0]) ** 2, [0.0], [], rhoend=1e-12),

@@ -81,8 +81,7 @@ class TracedArray(ArrayMethods):
             write(self, ..., value)
 
     def protect(self, write: bool) -> None:
-        if hasattr(plain(self), "dtype"):  # a number of Python has no memory
-            handle_of(self).protect(write)
+        handle_of(self).protect(write) if hasattr(plain(self), "dtype") else None  # a number of Python has no memory
 
     def become_mutable(self) -> None:
         self.handle.version = -1

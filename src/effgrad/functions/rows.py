@@ -41,8 +41,8 @@ def rows(namespace: str) -> list[Row]:
 def row(name: str) -> Row:
     """Return the row of a public function by its full name. The row of a SciPy distribution is about its density.
 
-    >>> row("scipy.linalg.null_space").reason
-    'a basis of a subspace is not a smooth function of the matrix; use svd or a projection'
+    >>> row("scipy.linalg.qr_insert").reason
+    'an update of factors in place; factor the new matrix'
     """
     return next(stated(name), Row(name, "no rule", "no rule has been written for it"))
 
