@@ -141,6 +141,22 @@ def dictionaries_made_anew(x):
     return s["p"].norm * s["n"] + s["pair"][0] * 2 + s["pair"][1]
 
 
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    rate: float
+
+
+FAST, SLOW = Setting(0.1), Setting(0.1)
+
+
+def constants_told_apart(x):
+    y, chosen = x[0], FAST
+    for _ in range(40):
+        y = y * (1 + chosen.rate) if chosen is FAST else y * 3.0
+        y = y - 0.01 if chosen is not SLOW else y + 7.0
+    return y
+
+
 def tuples_compared(x):
     y, n = x[0], 0
     for i in range(60):
@@ -169,7 +185,7 @@ def none_at_first(x):
 
 CAPTURED = [
     none_at_first, operators_of_a_class, named_tuples, named_tuples_of_arrays, replaced_until_large, one_of_two,
-    the_best_so_far, dictionaries_made_anew, tuples_compared,
+    the_best_so_far, dictionaries_made_anew, constants_told_apart, tuples_compared,
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -96,7 +97,9 @@ class Evaluator(Choices):
         if value is STALE:
             value()
         if type(value) in (tuple, list) or is_immutable(value):
-            return like(value, map(self.lift, parts_of(value) or ()))
+            parts = parts_of(value) or []
+            lifted = list(map(self.lift, parts))
+            return value if all(map(operator.is_, parts, lifted)) else like(value, lifted)
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
         if not isinstance(value, Tracer) and not is_array:
             return value  # complex numbers too

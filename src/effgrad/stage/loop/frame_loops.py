@@ -94,7 +94,7 @@ class Loops:
             if capture.steps is not None and capture.steps < (FEWEST if not writes(capture) else FEWEST_OF_WRITES):
                 return None
             LOGGER.debug("%s:%d: the loop is captured", loop.file, loop.statement.lineno)
-            return capture.places.put_back(self.performed(capture, results))
+            return self.performed(capture, results)
         except Declined:
             return None
         except NotCaptured as reason:
@@ -157,7 +157,7 @@ class Loops:
             parts[b] = as_pythons(parts[b]) if isinstance(parts[b], Tracer) else parts[b].item()
         write_arrays(values, changed, parts)
         write_planes(values, changed, parts)
-        return {name: _outside(value, parts, values) for name, value in found.items()}
+        return capture.places.put_back({name: _outside(value, parts, values) for name, value in found.items()})
 
     def run(self, capture: Capture, outputs: list[Buffer], room: int | None = None) -> dict[Buffer, Value]:
         """Run the region and return the values of its outputs; its reverse may save `room` bytes."""

@@ -47,6 +47,7 @@ class Place(Unusable):  # type: ignore[misc]
 
     def __init__(self, holder: Value, key: Value, name: str) -> None:
         self.holder, self.key, self.name = holder, key, name
+        self.storage = storage_of(holder, key)  # kept alive, since its identity is that of the place
 
     def value(self) -> Value:
         """The value that the place holds for Python."""
@@ -83,7 +84,7 @@ class Places:
 
     def name(self, holder: Value, key: Value) -> str | None:
         """The name of a place that a loop assigns; None for all other attributes and items."""
-        return self.names.get((id(holder), key)) if self.names else None
+        return self.names.get((id(storage_of(holder, key)), key)) if self.names else None
 
     def assigned(self, holder: Value, key: Value) -> str:
         """The name of a place that the program assigns."""
@@ -95,7 +96,7 @@ class Places:
             of = f"{type(holder).__name__}.{key}" if type(holder) is not dict else f"dict.{key}"
             name = of if of not in self.by_name else f"{of}.{len(self.by_name)}"
             self.by_name[name] = Place(holder, key, name)
-            self.names[id(holder), key] = name
+            self.names[id(storage_of(holder, key)), key] = name
         for loop in self.loops:
             known = self.of_loop.setdefault(loop, set())
             self.is_new |= name not in known
@@ -158,6 +159,13 @@ class Places:
         return results
 
 
+def storage_of(holder: Value, key: Value) -> Value:
+    """The object that holds the value: a dictionary, which objects may share as their attributes, or one with slots."""
+    if type(holder) is dict or _slot(holder, key):
+        return holder
+    return getattr(holder, "__dict__", holder)
+
+
 def check_holder(holder: Value, key: Value) -> None:
     """Raise if a place is not one of a dictionary's items, or of an object's attributes that Python keeps as such."""
     kind: Any = type(holder)
@@ -176,8 +184,8 @@ def check_holder(holder: Value, key: Value) -> None:
         raise NotCaptured(f"the attribute {key!r}, which is assigned for the first time")
 
 
-def _slot(holder: Value, key: str) -> bool:
-    return isinstance(inspect.getattr_static(type(holder), key, None), MemberDescriptorType)
+def _slot(holder: Value, key: Value) -> bool:
+    return isinstance(key, str) and isinstance(inspect.getattr_static(type(holder), key, None), MemberDescriptorType)
 
 
 def getter(holder: Value, key: str) -> FunctionType | None:
