@@ -47,6 +47,23 @@ def user_frame() -> FrameType | None:
     return next((frame for frame in running_frames() if not _inside(frame)), None)
 
 
+def may_be_caught() -> bool:
+    """Whether a function of the program that is being compiled is inside a `try`, which may catch what is raised."""
+    for frame in running_frames():
+        if frame.f_globals.get("__name__") == "effgrad.stage.compiled":
+            return False
+        if not _inside(frame) and _in_try(frame):
+            return True
+    return False
+
+
+def _in_try(frame: FrameType) -> bool:
+    """Whether a frame is inside a `try`; the handler of a `with` begins by calling `__exit__`."""
+    code, now = frame.f_code.co_code, frame.f_lasti
+    handlers = [e.target for e in dis._parse_exception_table(frame.f_code) if e.start <= now < e.end]  # type: ignore[attr-defined]
+    return any(code[target + 2] != dis.opmap["WITH_EXCEPT_START"] for target in handlers)
+
+
 def user_place() -> tuple[str, int]:
     """The file and the number of the line of the user's program that runs now."""
     frame = user_frame()

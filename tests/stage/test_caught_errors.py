@@ -141,3 +141,52 @@ def test_caught_index_errors_as_source():
             return x
 
     np.testing.assert_array_equal(compile(last, backend="numpy")(X, 2.0), X)
+
+
+class Held:
+    pass
+
+
+def caught_by_the_caller(x):
+    o, y = Held(), x * 1.0
+    o.z, o.n = x[0] * 1.0, 0
+
+    def grow():
+        for _ in range(40):
+            y[0] = y[0] * 1.05
+            o.z = o.z * 1.04
+            o.n += 1
+            if y[0] > 2.0:
+                raise ValueError("too large")
+
+    try:
+        grow()
+    except ValueError:
+        pass
+    return np.sum(y) * o.z * o.n
+
+
+def index_caught_by_the_caller(x):
+    y, places = x * 1.0, np.array([0, 1, 2, 5])
+
+    def fill():
+        for k in range(40):
+            y[places[k % 4]] = y[0] * 1.05
+
+    try:
+        fill()
+    except IndexError:
+        pass
+    return np.sum(y)
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
+@pytest.mark.parametrize("f", [caught_by_the_caller, index_caught_by_the_caller], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("values", [(0.1, 0.7), (0.7, 0.1)])
+def test_the_caller_of_a_loop_that_raises_sees_how_far_it_came(f, values):
+    """The steps before the error were lost, if the first call raised it; later calls raised it where it is caught."""
+    value_of, slope_of = compile(f), compile(grad(f))
+    for value in values * 2:
+        x = np.array([value, 0.3, 0.5])
+        assert value_of(x) == pytest.approx(f(x), rel=1e-13)
+        np.testing.assert_allclose(slope_of(x), grad(f)(x), rtol=1e-12)

@@ -22,7 +22,6 @@ from effgrad.stage.loop.element import (
     element,
     widened,
 )
-from effgrad.stage.loop.ir import Check
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, times, whole_view
 from effgrad.stage.loop.values import Statements
 
@@ -94,7 +93,7 @@ class Indexed(Statements):
         if ("checked", cell) not in self.known:
             flag = element(AND, element(GREATER_EQUAL, cell, ZERO), element(LESS, cell, index(affine(n))))
             where = f"{self.place()}: an index is out of bounds for axis with size {n}"
-            self.block.append(Check(flag, where))
+            self.check(flag, where)
             self.known["checked", cell] = cell
         return integer(cell)
 
@@ -186,7 +185,7 @@ class Indexed(Statements):
         changing = index(affine(step))
         if ("nonzero", changing) not in self.known:
             flag = element(NOT_EQUAL, changing, ZERO)
-            self.block.append(Check(flag, f"{self.place()}: a step of zero", ValueError))
+            self.check(flag, f"{self.place()}: a step of zero", ValueError)
             self.known["nonzero", changing] = changing
         sign = element(WHERE, element(LESS, changing, ZERO), constant(-1), constant(1))
         return integer(self.kept_integer(sign, (-1, 1), ("sign", changing)))

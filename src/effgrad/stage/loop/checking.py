@@ -8,7 +8,6 @@ from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.buffers import BOOL, constant
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.frames import Frame
-from effgrad.stage.loop.ir import Check
 from effgrad.stage.loop.operands import Value
 
 
@@ -20,9 +19,9 @@ def raise_(c: Evaluator, s: ast.Raise, frame: Frame) -> None:
     """`raise Error("a text")`."""
     e, args = (s.exc.func, s.exc.args) if isinstance(s.exc, ast.Call) else (s.exc, [])
     error = None if e is None else c.expression(e, frame)
-    if c.caught or not isinstance(error, type) or not issubclass(error, Exception) or len(args) > 1:
+    if not isinstance(error, type) or not issubclass(error, Exception) or len(args) > 1:
         raise NotCaptured("`raise`")
-    c.block.append(Check(constant(False, BOOL), _text(args[0]) if args else "", error))
+    c.check(constant(False, BOOL), _text(args[0]) if args else "", error)
     raise Raised("`raise`, which every step comes to")
 
 
@@ -30,10 +29,8 @@ def assert_(c: Evaluator, s: ast.Assert, frame: Frame) -> None:
     """`assert test, "a text"`."""
     test = c.truth(c.condition(s.test, frame))
     if test is not True:
-        if c.caught:
-            raise NotCaptured("an `assert` inside a `try`")
         flag = constant(False, BOOL) if isinstance(test, bool) else test
-        c.block.append(Check(flag, _text(s.msg) if s.msg else "", AssertionError))
+        c.check(flag, _text(s.msg) if s.msg else "", AssertionError)
 
 
 def _text(e: ast.expr) -> str:

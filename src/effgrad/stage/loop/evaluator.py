@@ -81,8 +81,6 @@ class Evaluator(Choices):
         super().__init__(facts)
         self.inputs: list[tuple[Value, Buffer]] = []
         self.lifted: dict[int, tuple[Value, Value]] = {}
-        # Whether the loop is inside a `try`, which may catch its errors, so Python must raise them.
-        self.caught = False
         # The frames of the functions being captured.
         self.frames: list[Frame] = []
         # The attributes and items that the loops assign.
@@ -95,11 +93,9 @@ class Evaluator(Choices):
         if id(value) in self.lists:
             return value
         if value is STALE:
-            value()
+            value()  # raises
         if type(value) in (tuple, list) or is_immutable(value):
-            parts = parts_of(value) or []
-            lifted = list(map(self.lift, parts))
-            return value if all(map(operator.is_, parts, lifted)) else like(value, lifted)
+            return self.lift_parts(value)
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
         if not isinstance(value, Tracer) and not is_array:
             return value  # complex numbers too
@@ -110,6 +106,13 @@ class Evaluator(Choices):
             found = self.input(value) if changes else self.table_view(value) if value.dtype.kind in "iub" else value
             self.lifted[id(value)] = value, found
         return self.lifted[id(value)][1]
+
+    def lift_parts(self, value: Value) -> Value:
+        """Lift the parts of a container; one that cannot change and has only known parts stays the same object."""
+        parts = parts_of(value) or []
+        lifted = list(map(self.lift, parts))
+        same = type(value) is not list and all(map(operator.is_, parts, lifted))
+        return value if same else like(value, lifted)
 
     def input(self, value: Value) -> Value:
         """Make a new input of the region."""

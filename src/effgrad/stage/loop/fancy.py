@@ -14,7 +14,7 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, affine, new_point
 from effgrad.stage.loop.basic_index import full_key
 from effgrad.stage.loop.buffers import INT, constant, index, integer
 from effgrad.stage.loop.element import ADD, EQUAL, GREATER_EQUAL, LESS, OR, WHERE, cast, element, primitive_of, widened
-from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Check, Repeat, Statement, Store
+from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Repeat, Statement, Store
 from effgrad.stage.loop.operands import Extent, Lazy, Value, View, symbolic, times, whole_view
 from effgrad.stage.loop.registry import has_rule, rule
 from effgrad.stage.loop.symbols import Symbols
@@ -110,7 +110,7 @@ def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
         wrong = c.elementwise(OR, c.elementwise(GREATER_EQUAL, keys, end), c.elementwise(LESS, keys, 0))
         count = c.lazy(c.reduce(c.elementwise(WHERE, wrong, 1.0, 0.0)))
         flag = element(EQUAL, count.value, constant(0.0))
-        c.block.append(Check(flag, f"{c.place()}: an index is out of bounds for axis with size {n}"))
+        c.check(flag, f"{c.place()}: an index is out of bounds for axis with size {n}")
     return keys
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import read
-from effgrad.errors import StagingWarning, user_place, warn
+from effgrad.errors import StagingWarning, may_be_caught, user_place, warn
 from effgrad.program.control import Loop
 from effgrad.program.operations import setitem
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
@@ -279,7 +279,7 @@ def captured_loop(
         capture = Capture(facts)
         capture.rebound, capture.file = frozenset(loop.bound), loop.file
         capture.around = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-        capture.caught = any(isinstance(x, ast.Try) and statement in ast.walk(x) for x in ast.walk(function))
+        capture.caught = may_be_caught()
         frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
         capture.frames.append(frame)
         places = capture.places

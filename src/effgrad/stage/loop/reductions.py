@@ -24,7 +24,7 @@ from effgrad.stage.loop.element import (
     cast,
     element,
 )
-from effgrad.stage.loop.ir import Block, Check, Map, Repeat, Store
+from effgrad.stage.loop.ir import Block, Map, Repeat, Store
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, axes_of, place_in, same_extent, whole_view
 from effgrad.stage.staged_value import constant_primitive
 
@@ -136,7 +136,7 @@ class Values(Indexed):
             least = self.ranges.lower(n)
             if least is None or least < 1:
                 flag = element(GREATER, index(n), constant(0, INT))
-                self.block.append(Check(flag, f"{self.place()}: the {ufunc.__name__} of no elements", ValueError))
+                self.check(flag, f"{self.place()}: the {ufunc.__name__} of no elements", ValueError)
 
     def matmul(self, a: Value, b: Value) -> View | Lazy:
         """The product of vectors, of matrices or of batches of them."""

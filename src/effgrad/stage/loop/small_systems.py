@@ -27,7 +27,7 @@ from effgrad.stage.loop.element import (
     element,
     primitive_of,
 )
-from effgrad.stage.loop.ir import Apply, Block, Check, Map, Store, added
+from effgrad.stage.loop.ir import Apply, Block, Map, Store, added
 from effgrad.stage.loop.operands import Lazy, Value, View, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.symbols import Symbols
@@ -107,7 +107,7 @@ def _solved(c: Symbols, a: Rows, b: Rows) -> View:
     for k in range(n):
         other = element(NOT_EQUAL, load(pivots, (k,)), constant(0.0))
         flag = other if k == 0 else element(AND, flag, other)
-    c.block.append(Check(flag, f"{c.place()}: Singular matrix", np.linalg.LinAlgError))
+    c.check(flag, f"{c.place()}: Singular matrix", np.linalg.LinAlgError)
     result.own = True
     return result
 

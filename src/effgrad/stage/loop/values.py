@@ -28,7 +28,7 @@ from effgrad.stage.loop.buffers import (
 from effgrad.stage.loop.doubtful import Numbers
 from effgrad.stage.loop.element import TYPES, WHERE, cast, element, result_dtype
 from effgrad.stage.loop.frames import FactFound, Facts
-from effgrad.stage.loop.ir import Block, Dims, Map, Store
+from effgrad.stage.loop.ir import Block, Check, Dims, Map, Store
 from effgrad.stage.loop.operands import Complex, Extent, Lazy, Value, View, read, same_extent, whole_view
 from effgrad.stage.loop.twins import Twins, arrays_in
 from effgrad.vocabulary import DType
@@ -86,7 +86,16 @@ class Statements(Numbers):
         # For a buffer that a branch fills with one of two arrays, the buffers of these arrays.
         self.either: dict[Buffer, set[Buffer]] = {}
 
+        # Whether the program may catch what the loop raises, so that Python must raise it.
+        self.caught = False
+
     # Statements
+
+    def check(self, flag: Element, message: str, error: type[Exception] = IndexError) -> None:
+        """Raise an error in a step in which a flag is false."""
+        if self.caught:
+            raise NotCaptured(f"{error.__name__}, which it may raise inside a `try`")
+        self.block.append(Check(flag, message, error))
 
     def lasting(self) -> dict[Value, Element]:
         """The known integers that stay valid in an inner block, which may run again after its own writes."""
