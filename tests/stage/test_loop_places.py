@@ -214,6 +214,38 @@ def two_loops_and_a_write_between(x):
     return np.sum(o.y)
 
 
+X, Y = np.linspace(0.0, 1.0, 12).reshape(3, 4), np.array([0.1, 0.2, 0.3])
+
+
+def squares(d):
+    return np.mean((X @ d["w"] + d["b"] - Y) ** 2)
+
+
+def descent_on_a_dictionary(x):
+    d = {"w": x * 1.0, "b": x[0] * 0.1}
+    for _ in range(40):
+        slopes = grad(squares)(d)
+        for key in d:
+            d[key] = d[key] - 0.1 * slopes[key]
+    return np.sum(d["w"] ** 2) + d["b"]
+
+
+def descent_on_dictionaries_made_anew(x):
+    d = {"w": x * 1.0, "b": x[0] * 0.1}
+    for _ in range(40):
+        loss, slopes = effgrad.value_and_grad(squares)(d)
+        d = {key: value - 0.1 * loss * slopes[key] for key, value in d.items()}
+    return np.sum(d["w"] ** 2) + d["b"]
+
+
+def descent_on_an_attribute(x):
+    o = Held(w=x * 1.0, b=x[0] * 0.1, n=0)
+    for _ in range(40):
+        o.w = o.w - 0.1 * grad(lambda w: squares({"w": w, "b": o.b}))(o.w)
+        o.n += 1
+    return np.sum(o.w**2) * o.n
+
+
 class Borg:
     shared: dict = {}  # noqa: RUF012
 
@@ -232,6 +264,7 @@ def objects_that_share_their_attributes(x):
 
 
 CAPTURED = [
+    descent_on_a_dictionary, descent_on_dictionaries_made_anew, descent_on_an_attribute,
     objects_that_share_their_attributes, methods_and_a_property, objects_in_a_list, arrays_changed_in_place,
     items_of_a_dictionary,
     items_read_while_others_change, until_an_attribute_is_large, the_array_before, the_array_before_changed_in_place,

@@ -333,7 +333,7 @@ class Capture(Augmented):
             return f(*args, **kwargs)
         derivative = derivatives.as_derivative(f)
         if derivative is not None:
-            return derivatives.called(self, derivative, args, kwargs)
+            return derivatives.called(self, derivative, list(map(self.current, args)), kwargs)
         if isinstance(f, derivatives.Pullback):
             return f(*args)
         if type(getattr(f, "__self__", None)) is dict and f.__name__ in ("items", "values", "get"):

@@ -13,7 +13,7 @@ from effgrad.api import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from effgrad.api.tracebacks import Transformed
 from effgrad.stage.loop.affine import NotCaptured, affine
 from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, constant, load
-from effgrad.stage.loop.containers import like
+from effgrad.stage.loop.containers import like, parts_of
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.loop.element import pull, push, replaced
 from effgrad.stage.loop.evaluator import Evaluator
@@ -187,8 +187,8 @@ class Call:
 
     def in_structure(self, values: Sequence[Value], structure: Value) -> Value:
         """Put the values in the places of their positions in a structure."""
-        if isinstance(structure, tuple | list):
-            return like(structure, [self.in_structure(values, s) for s in structure])
+        if (parts := parts_of(structure)) is not None:
+            return like(structure, [self.in_structure(values, s) for s in parts])
         return values[structure] if isinstance(structure, int) else structure.value
 
     def value(self) -> Value:
@@ -318,9 +318,9 @@ class _Constant:
 
 def _numbered(value: Value, leaves: list[Buffer], copied_leaf: Callable[[Value], Buffer]) -> Value:
     """The structure of a value, with the positions of its leaves in their places; the leaves' buffers are appended."""
-    if isinstance(value, tuple | list) and not isinstance(value, Complex):
-        return like(value, [_numbered(v, leaves, copied_leaf) for v in value])
-    if value is None or isinstance(value, str | dict):
+    if (parts := parts_of(value)) is not None and not isinstance(value, Complex):
+        return like(value, [_numbered(v, leaves, copied_leaf) for v in parts])
+    if value is None or isinstance(value, str):
         return _Constant(value)
     leaves.append(copied_leaf(value))
     return len(leaves) - 1

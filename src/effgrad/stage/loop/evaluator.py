@@ -253,6 +253,14 @@ class Evaluator(Choices):
         """The value that a place has at this point of the program."""
         return self.twins.current(self.lift(self.frames[-1].own[name]))
 
+    def current(self, value: Value) -> Value:
+        """A container as a function gets it whose arguments are taken apart: with the items that dictionaries have now."""
+        if isinstance(value, dict):
+            names = [self.places.name(value, key) for key in value]
+            items = zip(value.values(), names, strict=True)
+            return like(value, [self.current(item) if name is None else self.held(name) for item, name in items])
+        return like(value, map(self.current, value)) if type(value) in (list, tuple) else self.lift(value)
+
     def _Subscript(self, e: ast.Subscript, frame: Frame) -> Value:
         return self.subscript(self.seen(self.expression(e.value, frame)), self.expression(e.slice, frame))
 
