@@ -254,7 +254,7 @@ class Evaluator(Choices):
         return self.twins.current(self.lift(self.frames[-1].own[name]))
 
     def current(self, value: Value) -> Value:
-        """A container as a function gets it whose arguments are taken apart: with the items that dictionaries have now."""
+        """A container of arguments that are taken apart, with the items that its dictionaries have at this point."""
         if isinstance(value, dict):
             names = [self.places.name(value, key) for key in value]
             items = zip(value.values(), names, strict=True)
