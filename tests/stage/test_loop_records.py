@@ -157,6 +157,13 @@ def constants_told_apart(x):
     return y
 
 
+def dictionaries_in_lists(x):
+    d = {"l": [x * 1.0, {"q": x[:2] * 2.0}], "b": x[0] * 0.5}
+    for _ in range(40):
+        d = {"l": [d["l"][0] * 0.99, {"q": d["l"][1]["q"] + 0.01 * d["b"]}], "b": d["b"] - 0.01 * np.sum(d["l"][0])}
+    return np.sum(d["l"][0]) * d["b"] + np.sum(d["l"][1]["q"] ** 2)
+
+
 def tuples_compared(x):
     y, n = x[0], 0
     for i in range(60):
@@ -185,7 +192,8 @@ def none_at_first(x):
 
 CAPTURED = [
     none_at_first, operators_of_a_class, named_tuples, named_tuples_of_arrays, replaced_until_large, one_of_two,
-    the_best_so_far, dictionaries_made_anew, constants_told_apart, tuples_compared,
+    the_best_so_far, dictionaries_made_anew, constants_told_apart, dictionaries_in_lists,
+    tuples_compared,
 ]  # fmt: skip
 
 

@@ -55,7 +55,7 @@ class Cells:
         self.ends: dict[str, Value] = {}
         # The arrays of the names that no step rebinds or writes to, by their cells.
         self.kept: dict[Buffer, Value] = {}
-        self.initial = {name: self.first(capture.lift(frame.own[name])) for name in sorted(inner)}
+        self.initial = {name: self.first(capture.current(frame.own[name])) for name in sorted(inner)}
         # The names of arrays that have another name too.
         self.shared = {
             name
@@ -71,8 +71,6 @@ class Cells:
 
     def first(self, value: Value) -> Value:
         """The value of a name before the loop."""
-        if isinstance(value, dict):
-            return like(value, [self.first(self.capture.lift(v)) for v in value.values()])
         return planes.as_planes(self.capture, value) if planes.is_complex(value) else value
 
     def cells(self, value: Value, name: str, is_plane: bool = False) -> Value:
