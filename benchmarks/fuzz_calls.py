@@ -430,19 +430,19 @@ def of_compiled_value(program: Any, x: Any, u: Any, value: Any) -> str:
             continue
         except Exception as caught:
             return f"RAW: compiled {type(caught).__name__}"
-        if not alike(found, value):
+        if not alike(found, value, getattr(program, "single", False)):
             return "WRONG: compiled value"
     return ""
 
 
-def alike(a: Any, b: Any) -> bool:
-    """Whether results have equal shapes and dtypes, and elements that are equal up to rounding."""
+def alike(a: Any, b: Any, single: bool) -> bool:
+    """Whether results have equal shapes and dtypes, and elements equal up to rounding, of `single` precision or not."""
     if isinstance(b, tuple | list):
-        return len(a) == len(b) and all(map(alike, a, b))
+        return len(a) == len(b) and all(alike(x, y, single) for x, y in zip(a, b, strict=True))
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape or a.dtype != b.dtype or b.dtype.kind not in "fc":
         return same(a, b)
-    near = np.finfo(b.dtype).eps ** 0.5
+    near = float(np.finfo(np.float32 if single else b.dtype).eps) ** 0.5
     return np.allclose(a, b, rtol=near, atol=near * np.max(np.abs(b[np.isfinite(b)]), initial=1e-3), equal_nan=True)
 
 

@@ -72,6 +72,15 @@ def is_dense(array: Array) -> bool:
     return array.flags.forc or np.empty_like(array, subok=False).strides == array.strides
 
 
+def is_read_only(array: Array) -> bool:
+    """Whether an array is a read-only view of memory that can be written to; a staged program's constants cannot be."""
+    if array.flags.writeable:
+        return False
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return bool(array.flags.writeable)
+
+
 def duplicate(array: Array) -> Array:
     """Return a copy of an array with its memory layout."""
     if array.flags.forc:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import dtype_of, is_read_only, ndim_of, shape_of, size_of
 from effgrad.arrays.parts import PARTS, Part, clock, rewind
 from effgrad.arrays.value import (
     Tracer,
@@ -352,7 +352,7 @@ class Handle:
         self.located()
 
     def write(self, addresses: Value, value: Value) -> None:
-        if isinstance(where := self.located(), np.ndarray) and not where.flags.writeable:
+        if isinstance(where := self.located(), np.ndarray) and is_read_only(where):
             raise ValueError("assignment destination is read-only")
         if self.half is not None:
             value = self.half.combine(self.storage.read(addresses), value)
