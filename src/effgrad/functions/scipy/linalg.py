@@ -337,6 +337,7 @@ def _rq(a: Value, mode: str = "full") -> Value:
 
 def _lstsq(a: Value, b: Value, cond: Value = None, lapack_driver: str | None = None) -> Value:
     x, residuals, rank, s = np.linalg.lstsq(a, b, rcond=cond)
+    rank = evaluated(int, rank)  # SciPy gives a number of Python's
     if lapack_driver == "gelsy":  # which computes no residuals and no singular values
         return x, np.zeros(0, dtype_of(x)), rank, None
     return x, residuals[0] if ndim_of(b) == 1 and size_of(residuals) else residuals, rank, s

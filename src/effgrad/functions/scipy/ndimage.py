@@ -33,6 +33,8 @@ def _correlate(
         return x * 1.0
     ndim = ndim_of(x)
     axes = tuple(range(ndim)) if axes is None else tuple(int(i) % ndim for i in np.atleast_1d(axes))
+    # SciPy orders the axes of the weights by themselves, and those of the origins by the call.
+    require(list(axes) == sorted(axes), "ndimage.correlate", "axes in increasing order")
     shape = [1] * ndim
     around = [(0, 0)] * ndim
     for axis, n, shift in zip(axes, shape_of(weights), each(origin, len(axes)), strict=True):
