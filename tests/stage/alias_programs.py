@@ -125,7 +125,11 @@ def source(seed):
 
 def program(seed):
     """A random program as a function with a source."""
-    text, name = HELPERS + source(seed), f"<alias program {seed}>"
+    return defined(HELPERS + source(seed), f"<alias program {seed}>")
+
+
+def defined(text, name):
+    """The function `f` of a text, with a source."""
     linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
     names = {}
     exec(compile(text, name, "exec"), names)

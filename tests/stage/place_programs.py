@@ -1,7 +1,6 @@
 """The random programs of `alias_programs` with attributes of an object, or items of a dictionary, for their names."""
 
 import ast
-import linecache
 
 import alias_programs
 
@@ -47,8 +46,4 @@ def source(seed):
 
 def program(seed):
     """A random program as a function with a source."""
-    text, name = HELPERS + source(seed), f"<place program {seed}>"
-    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    names = {}
-    exec(compile(text, name, "exec"), names)
-    return names["f"]
+    return alias_programs.defined(HELPERS + source(seed), f"<place program {seed}>")

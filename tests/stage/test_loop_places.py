@@ -10,13 +10,10 @@ import numpy as np
 import place_programs
 import pytest
 from differences import slope
+from stateful_programs import DIRECTION, POINT, STEP, assert_captured
 
 import effgrad
-from effgrad import grad, jvp
-
-POINT = np.array([0.7, 0.3, 0.5, 0.2])
-DIRECTION = np.array([0.4, -1.1, 0.7, 0.2])
-STEP = 1e-4
+from effgrad import grad
 
 
 class Pendulum:
@@ -275,14 +272,7 @@ CAPTURED = [
 
 @pytest.mark.parametrize("f", CAPTURED, ids=lambda f: f.__name__)
 def test_assigned_places_are_captured(f):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", effgrad.StagingWarning)
-        value, gradient = effgrad.compile(effgrad.value_and_grad(f))(POINT)
-        curvature = effgrad.compile(lambda x, v: jvp(grad(f), (x,), (v,))[1])(POINT, DIRECTION)
-    assert value == pytest.approx(f(POINT), rel=1e-12)
-    assert gradient @ DIRECTION == pytest.approx(slope(f, POINT, DIRECTION, STEP), rel=1e-7)
-    expected = slope(lambda x: grad(f)(x) @ DIRECTION, POINT, DIRECTION, STEP)
-    assert curvature @ DIRECTION == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    assert_captured(f)
 
 
 # Programs that are unrolled, with a part of the reason.

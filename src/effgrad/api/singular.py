@@ -72,10 +72,14 @@ def completed(
     with Divide():
         formula = flatten(compute(*point))[0]
     close = not any(map(undefined, formula))
-    if close and _is_steady(lambda x: flatten(compute(*structure.unflatten(x)))[0], inputs, formula, leaves):
+
+    def at(x: list[Value]) -> list[Value]:
+        return flatten(compute(*structure.unflatten(x)))[0]
+
+    if close and _is_steady(at, inputs, formula, leaves):
         return tree.unflatten(formula)
     try:
-        found = _limits(lambda x: flatten(compute(*structure.unflatten(x)))[0], inputs, max(orders), close)
+        found = _limits(at, inputs, max(orders), close)
     except OverflowError:
         return tree.unflatten(formula)
     if found is None:

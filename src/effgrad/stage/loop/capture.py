@@ -160,7 +160,7 @@ class Capture(Augmented):
             return list(targets), values
         last = len(values) - (len(targets) - place - 1)
         plain = [t.value if isinstance(t, ast.Starred) else t for t in targets]
-        return plain, [*values[:place], self.own_list(values[place:last]), *values[last:]]
+        return plain, [*values[:place], self.own(values[place:last]), *values[last:]]
 
     def write(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)

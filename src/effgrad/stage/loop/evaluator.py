@@ -291,23 +291,23 @@ class Evaluator(Choices):
         return tuple(self._elements(e.elts, frame))
 
     def _List(self, e: ast.List, frame: Frame) -> Value:
-        return self.own_list(self._elements(e.elts, frame))
+        return self.own(self._elements(e.elts, frame))
 
     def _Dict(self, e: ast.Dict, frame: Frame) -> Value:
         found: dict[Value, Value] = {}
         for key, value in zip(e.keys, e.values, strict=True):
             item = self.expression(value, frame)
             found |= item if key is None else {self.expression(key, frame): item}
-        return self.own_list(found)
+        return self.own(found)
 
     def _DictComp(self, e: ast.DictComp, frame: Frame) -> Value:
         found = {}
         for inner in self.turns(e, frame):
             key = self.expression(e.key, inner)
             found[key] = self.expression(e.value, inner)
-        return self.own_list(found)
+        return self.own(found)
 
-    def own_list(self, items: Value) -> Value:
+    def own(self, items: Value) -> Value:
         """Register a list or a dictionary that this block makes, so that the block may change it."""
         self.lists[id(items)] = items, self.block
         return items
@@ -352,14 +352,14 @@ class Evaluator(Choices):
         return self.weakened(answer) if isinstance(answer, Lazy) else every if answer is None else bool(answer)
 
     def _ListComp(self, e: ast.ListComp, frame: Frame) -> Value:
-        return self.own_list([self.expression(e.elt, inner) for inner in self.turns(e, frame)])
+        return self.own([self.expression(e.elt, inner) for inner in self.turns(e, frame)])
 
     def turns(self, e: ast.ListComp | ast.GeneratorExp | ast.DictComp, frame: Frame) -> Iterator[Frame]:
         """The names in each turn of a comprehension, whose items are known."""
         if len(e.generators) != 1:
             raise NotCaptured("a comprehension of two loops")
         (g,) = e.generators
-        check_binding([e, *g.ifs])
+        check_binding([e])
         items = self.counted(self.expression(g.iter, frame))
         if isinstance(items, Counted):
             if items.steps is None:

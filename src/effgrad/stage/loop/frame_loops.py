@@ -295,20 +295,17 @@ def captured_loop(
         except FactFound as again:
             facts[again.key] = again.fact
             continue
-        except NotCaptured as reason:
+        except Exception as error:
+            known = isinstance(error, NotCaptured)
             if places.is_new:
                 continue
-            if isinstance(statement, ast.While) and not capture.caught and may_take_no_step(statement, facts):
+            if known and isinstance(statement, ast.While) and not capture.caught and may_take_no_step(statement, facts):
                 facts = {(statement, RUNS): True, PLACES: places}
                 continue
-            reason.line, reason.steps = capture.line, capture.length
-            raise
-        except Exception as error:  # Python raises it again, with the right line, when it runs the loop
-            if places.is_new:
-                continue
-            refused = NotCaptured(f"{type(error).__name__}: {error}")
+            # Python raises another error again, with the right line, when it runs the loop.
+            refused = error if isinstance(error, NotCaptured) else NotCaptured(f"{type(error).__name__}: {error}")
             refused.line, refused.steps = capture.line, capture.length
-            raise refused from error
+            raise refused from (None if known else error)
 
 
 def may_take_no_step(statement: ast.While, facts: Facts) -> bool:

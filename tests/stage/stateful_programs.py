@@ -1,0 +1,26 @@
+"""The check of programs whose loops change state: captured, with derivatives of both orders by differences."""
+
+import warnings
+
+import numpy as np
+import pytest
+from differences import slope
+
+import effgrad
+from effgrad import grad, jvp
+
+POINT = np.array([0.7, 0.3, 0.5, 0.2])
+DIRECTION = np.array([0.4, -1.1, 0.7, 0.2])
+STEP = 1e-4
+
+
+def assert_captured(f):
+    """Assert that no loop of a compiled function is unrolled, and that its value and derivatives are right."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", effgrad.StagingWarning)
+        value, gradient = effgrad.compile(effgrad.value_and_grad(f))(POINT)
+        curvature = effgrad.compile(lambda x, v: jvp(grad(f), (x,), (v,))[1])(POINT, DIRECTION)
+    assert value == pytest.approx(f(POINT), rel=1e-12)
+    assert gradient @ DIRECTION == pytest.approx(slope(f, POINT, DIRECTION, STEP), rel=1e-7)
+    expected = slope(lambda x: grad(f)(x) @ DIRECTION, POINT, DIRECTION, STEP)
+    assert curvature @ DIRECTION == pytest.approx(expected, rel=1e-6, abs=1e-9)
