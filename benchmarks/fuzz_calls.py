@@ -321,10 +321,8 @@ def outcome(program: Any, x: Any, rng: Any) -> str:
         layouts.append([layout(leaf, x) for leaf in leaves(result)])
         return result
 
-    # Libraries have other last bits where an array has gaps or runs backwards, which the argument, a copy, may not.
-    copied = np.array(x, order="K") if isinstance(x, np.ndarray) else x
     try:
-        value = observed(copied)
+        value = observed(x)
     except Exception:
         try:
             jvp(program, (x,), (np.ones_like(x),))
@@ -339,9 +337,9 @@ def outcome(program: Any, x: Any, rng: Any) -> str:
         return "refused"
     except Exception as error:
         return f"RAW: {type(error).__name__}"
-    if not same(traced, value) and not same(traced, program(x)):
+    if not same(traced, value):
         # `irfft` of nothing to a length, and powers that begin with random vectors.
-        defined = all(same(program(copied), value) for _ in range(9))
+        defined = all(same(program(x), value) for _ in range(9))
         return "WRONG: value" if defined else "no defined value"
     if layouts[0] != layouts[1]:
         return "LAYOUT: strides or sharing"
@@ -416,7 +414,7 @@ def compared(program: Any, x: Any, u: Any, value: Any, tangent: Any, rng: Any) -
         return "NAN: forward" if np.isnan(forward) else "WRONG: forward"
     if not abs(reverse - expected) <= size:
         return "NAN: reverse" if np.isnan(reverse) else "WRONG: reverse"
-    if rng.random() < 0.1:
+    if rng.random() < 1 / 6:  # one in ten of all calls that are drawn
         return of_compiled(scalar, x, u, expected, size)
     return of_second_order(scalar, x, u, rng)
 

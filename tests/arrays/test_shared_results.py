@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import compile, jvp
+from effgrad import compile, jvp, vmap
 
 BASE = np.random.default_rng(0).normal(size=(4, 2))
 ARGUMENTS = {
@@ -26,6 +26,14 @@ FUNCTIONS = {
     "real_if_close": np.real_if_close, "moveaxis": lambda x: np.moveaxis(x, 0, -1), "einsum": lambda x: np.einsum(
         "...->...", x), "apply_along_axis": lambda x: np.apply_along_axis(lambda v: v, 0, x),
 }  # fmt: skip
+
+
+def jvp_value(f):
+    return lambda x: jvp(f, (x,), (np.ones_like(x),))[0]
+
+
+def vmap_value(f):
+    return lambda x: vmap(f)(np.stack([x, x]))
 
 
 @pytest.mark.thinned(3)
@@ -54,6 +62,52 @@ def test_a_write_is_seen_where_numpy_shares_memory(name, argument):
             continue
         np.testing.assert_allclose(jvp(f, (x,), (np.ones_like(x),))[0], value, rtol=1e-12)
         np.testing.assert_allclose(compile(f)(x), value, rtol=1e-12)
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("way", [jvp_value, compile, vmap_value], ids=["jvp", "compile", "vmap"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_questions_about_memory_have_numpys_answers(argument, name, way):
+    """`np.ravel(x, order="K")` was not said to share memory, and a roll along an axis of length 1 was."""
+    x = ARGUMENTS[argument]
+    number = not np.ndim(x) or name == "squeeze" and x.size == 1
+    if number and (way is vmap_value or name in ("real_if_close", "trim_zeros")):
+        pytest.skip("a number stays a number here, as above, and a member without axes is one")
+    x = np.ascontiguousarray(x) if way is vmap_value else x  # as it lies in the stack
+    answers = []
+
+    def f(x):
+        result = FUNCTIONS[name](x)
+        questions = np.shares_memory, np.may_share_memory
+        steps = [step for step, n in zip(result.strides, result.shape, strict=True) if n > 1]
+        answers.append([ask(a, b) for ask in questions for a in (x, result) for b in (x, result)])
+        answers[-1].append(steps if way is jvp_value else None)  # members of a batch and compiled arrays lie densely
+        return np.sum(result)
+
+    try:
+        f(laid_like(x))
+    except Exception as error:
+        pytest.skip(f"NumPy rejects it: {error}")
+    way(f)(x)
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("way", [jvp_value, compile, vmap_value], ids=["jvp", "compile", "vmap"])
+def test_views_of_written_arrays_and_parts_of_complex_ones_share_what_they_share_in_numpy(way):
+    answers = []
+
+    def f(x):
+        y = np.zeros(4)
+        y[1] = x[0]
+        z = x * 1j
+        arrays = [x, x[1:], x[:1], x[::2], x[1::2], y, y[:2], y[2:], z, z.real, z.imag, z.imag[1:], x[0], [1.0], x[:0]]
+        answers.append([np.shares_memory(a, b) for a in arrays for b in arrays])
+        return y[1] * 2
+
+    f(BASE[:, 0])
+    way(f)(BASE[:, 0])
+    assert answers[0] == answers[1]
 
 
 def laid_like(x):

@@ -15,6 +15,7 @@ from effgrad.api.results import flattened, unflatten
 from effgrad.api.run import run
 from effgrad.api.tracebacks import boundary, of_function
 from effgrad.api.trails import Change, first_difference, followed
+from effgrad.arrays.layout import OF_SHARING
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import wrap
 from effgrad.arrays.traced import Traced
@@ -132,7 +133,7 @@ class Checked(Traced):
 
 
 # Functions that depend on the memory of their arguments, which copies do not share, or have undefined elements.
-_OF_MEMORY = frozenset((np.may_share_memory, np.shares_memory, np.empty_like))
+_OF_MEMORY = OF_SHARING | {np.empty_like}
 
 
 class CheckedEvaluation(Evaluate):

@@ -16,10 +16,8 @@ from effgrad.errors import NotBatched
 from effgrad.nested import leaves
 from effgrad.vocabulary import DTypeLike, Function, Index, Option, Params, Tree, Value
 
-# Functions of shapes, dtypes and memory only, which are the same for all members.
-SHAPE_ONLY = frozenset((
-    np.result_type, np.can_cast, np.iscomplexobj, np.isrealobj, np.common_type, np.may_share_memory, np.shares_memory,
-))  # fmt: skip
+# Functions of shapes and dtypes only, which are the same for all members.
+SHAPE_ONLY = frozenset((np.result_type, np.can_cast, np.iscomplexobj, np.isrealobj, np.common_type))
 
 
 class Batched(TracedArray):

@@ -4,6 +4,7 @@ import operator
 
 import numpy as np
 
+from effgrad.arrays.layout import BASIC, index_parts
 from effgrad.arrays.value import LISTS, Tracer, plain_tree, traced_inside
 from effgrad.vocabulary import Index, Value
 
@@ -12,6 +13,16 @@ def as_index(index: Index) -> Value:
     """Return a copy of an index: a derivative reads it later, when the program may have changed its arrays."""
     index = plain_tree(index)
     return tuple(map(_part, index)) if type(index) is tuple else _part(index)
+
+
+def tells_places(index: Index) -> bool:
+    """Whether an index has tracers of integers, or one array of row numbers, beside plain slices and integers."""
+    parts = index_parts(index)
+    places = [part for part in parts if isinstance(part, Tracer)]
+    if not BASIC.issuperset(type(part) for part in parts if not isinstance(part, Tracer)):
+        return False
+    one_list = len(places) == 1 and parts[0] is places[0]
+    return all(part.dtype.kind in "iu" and (one_list or not part.ndim) for part in places)
 
 
 def _part(part: Value) -> Value:

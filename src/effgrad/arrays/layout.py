@@ -30,6 +30,8 @@ MAY_VIEW: frozenset[Function] = VIEWING.union(COPYING, (
     np.linalg.diagonal, np.linalg.matrix_transpose, np.unstack, np.ix_, np.einsum, np.lib.stride_tricks.as_strided,
     np.lib.stride_tricks.sliding_window_view, np.float64,
 ))  # fmt: skip
+# The questions whether two arrays share memory.
+OF_SHARING: frozenset[Function] = frozenset((np.shares_memory, np.may_share_memory))
 # The names of array methods that may return views, except those that copy by default.
 VIEWING_METHODS = frozenset(f.__name__ for f in MAY_VIEW - COPYING if hasattr(np.ndarray, f.__name__))
 

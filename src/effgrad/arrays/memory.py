@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, is_read_only, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import dtype_of, is_read_only, memory_like, ndim_of, shape_of, size_of
 from effgrad.arrays.parts import PARTS, Part, clock, rewind
 from effgrad.arrays.value import (
     Tracer,
@@ -78,7 +78,7 @@ class Storage:
         if self.addresses is None:
             addresses = np.arange(size_of(self.base)).reshape(shape_of(self.base))
             if not contiguous(self.base):  # NumPy's choice between a view and a copy depends on the memory order
-                addresses, laid = np.empty_like(outline(self.base), int), addresses
+                addresses, laid = memory_like(outline(self.base), int), addresses
                 addresses[...] = laid
             self.addresses = addresses
         addresses = self.addresses

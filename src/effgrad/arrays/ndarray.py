@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.flags import Flags, strides_of
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.keys import equal
 from effgrad.arrays.labelled import labelled, of_pandas, on_table
@@ -223,7 +224,7 @@ class ArrayMethods(Protocols):
     flat = property(lambda self: Flat(self), lambda self, value: Flat(self).__setitem__(..., value))
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
     itemsize = property(lambda self: self.dtype.itemsize)
-    strides = property(lambda self: plain(self).strides)
+    strides = property(lambda self: strides_of(self))
     flags = property(lambda self: Flags(self))
     base = None
     device = "cpu"
@@ -321,31 +322,6 @@ class ArrayMethods(Protocols):
             (number,) = plain_tree(place)
             place = number if isinstance(number, tuple) else np.unravel_index(number % self.size, self.shape)
         return operations.as_pythons(self[place])
-
-
-class Flags:
-    """The attribute `array.flags`: those of an array with the same memory order, of which `writeable` can be set."""
-
-    def __init__(self, array: Value) -> None:
-        handle = getattr(array, "handle", None)
-        self.array = array
-        self.known = (handle.located() if handle is not None and handle.path else outline(array)).flags
-
-    writeable = property(lambda self: self.known.writeable, lambda self, write: self.array.setflags(write=write))
-
-    def __getattr__(self, name: str) -> Value:
-        return getattr(self.known, name)
-
-    def __getitem__(self, name: str) -> Value:
-        return self.known[name]
-
-    def __setitem__(self, name: str, value: Value) -> None:
-        if name not in ("W", "WRITEABLE"):
-            self.known[name] = value  # NumPy's error
-        self.writeable = value
-
-    def __repr__(self) -> str:
-        return repr(self.known)
 
 
 class Flat:

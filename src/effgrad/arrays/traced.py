@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.indexing import as_index
-from effgrad.arrays.layout import BASIC, PYTHONS, as_item, dtype_of, index_parts, shape_of
+from effgrad.arrays.indexing import as_index, tells_places
+from effgrad.arrays.layout import PYTHONS, as_item, dtype_of, index_parts, shape_of
 from effgrad.arrays.memory import Handle, Storage
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.parts import PARTS, Part, rewind
@@ -82,6 +82,10 @@ class TracedArray(ArrayMethods):
 
     def protect(self, write: bool) -> None:
         handle_of(self).protect(write) if hasattr(plain(self), "dtype") else None  # a number of Python has no memory
+
+    def shares(self, other: Value) -> bool:
+        """Return whether a value below all derivatives shares memory with another."""
+        return False
 
     def become_mutable(self) -> None:
         self.handle.version = -1
@@ -251,7 +255,8 @@ def view(result: Value, source: object, step: Function) -> Value:
         # For another library's array or a batch, apply the step to a NumPy array of the shape, and see what is shared.
         whole = outline(whole) if depends(whole) else np.empty(whole.shape, bool)
         memory = step(whole)
-    if isinstance(memory, np.ndarray) and np.may_share_memory(memory, whole):
+    ask = memory.shares if isinstance(memory, TracedArray) else lambda other: np.may_share_memory(memory, other)
+    if isinstance(memory, np.ndarray) and ask(whole):
         return alias(result, source, step)
     if type(result) is np.ndarray and isinstance(source, Tracer) and np.may_share_memory(result, plain(source)):
         return result.copy("K")  # writes to the result must not change the source's primal
@@ -357,18 +362,8 @@ def _written(array: Tracer, index: Index, value: Value) -> Value:
     if isinstance(index, Tracer) and index.dtype.kind == "b":
         whole = _where(index, value, whole)
     else:
-        whole = operations.setitem(whole, value, index=index) if _tells_places(index) else None
+        whole = operations.setitem(whole, value, index=index) if tells_places(index) else None
     return whole if whole is None or dtype_of(whole) == array.dtype else whole.astype(array.dtype)
-
-
-def _tells_places(index: Index) -> bool:
-    """Whether an index has tracers of integers, or one array of row numbers, beside plain slices and integers."""
-    parts = index_parts(index)
-    places = [part for part in parts if isinstance(part, Tracer)]
-    if not BASIC.issuperset(type(part) for part in parts if not isinstance(part, Tracer)):
-        return False
-    one_list = len(places) == 1 and parts[0] is places[0]
-    return all(part.dtype.kind in "iu" and (one_list or not part.ndim) for part in places)
 
 
 def _where(mask: Value, value: Value, array: Value) -> Value:

@@ -113,7 +113,6 @@ COUNTERPARTS: dict[Value, Value] = {
     np.linalg.matrix_rank: library_matrices.linalg("matrix_rank"),
     np.result_type: lambda lib, *args: np.result_type(
         *[numpy_dtype(a.dtype) if of_another_library(a) else a for a in args]),
-    np.may_share_memory: lambda lib, a, b: False,
     np.flatnonzero: lambda lib, x: lib.xp.nonzero(lib.xp.reshape(lib.array(x), (-1,)))[0],
     np.nan_to_num: _nan_to_num, np.isin: _isin, np.unique: _unique,
     np.unique_values: _unique, np.histogram_bin_edges: _histogram_bin_edges,

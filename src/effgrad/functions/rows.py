@@ -70,7 +70,7 @@ def stated(name: str) -> Iterator[Row]:
     names: Value = scipy_names if namespace.startswith("scipy") else numpy_names
     key = namespace.removeprefix("scipy.")
     if rule is not None or value in UFUNCS or value in FUNCTIONS or value in CREATORS or _smooth_density(leaf, value):
-        yield Row(name, "constant" if getattr(rule, "constant", False) else "differentiable")
+        yield Row(name, "constant" if getattr(rule or FUNCTIONS.get(value), "constant", False) else "differentiable")
     elif value in CONSTANT:
         yield Row(name, "constant")
     if leaf in names.WRITTEN_IN_NUMPY.get(key, "").split():

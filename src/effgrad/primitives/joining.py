@@ -1,15 +1,15 @@
 """Functions that join, choose and place elements, written with the primitives that move elements."""
 
-from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import OF_SHARING, dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.traced import TracedArray
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, example, known, plain, to_operand
+from effgrad.arrays.traced import TracedArray, handle_of
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, depends, example, known, outline, plain, to_operand
 from effgrad.errors import Detached
 from effgrad.primitives import move
 from effgrad.primitives.elementwise import where
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.index_map import element_numbers
-from effgrad.vocabulary import DTypeLike, Option, Shape, Value
+from effgrad.vocabulary import DTypeLike, Function, Option, Shape, Value
 
 
 def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> Value:
@@ -186,6 +186,21 @@ def _geomspace(
     return values if dtype is None else values.astype(dtype)
 
 
+def _sharing(function: Function) -> Function:
+    """Return the rule of NumPy's question whether two arrays share memory: their addresses answer it."""
+
+    def rule(a: Value, b: Value, *args: object, **kwargs: Option) -> Value:
+        if not all(isinstance(x, Tracer) and isinstance(outline(x), np.ndarray) for x in (a, b)):
+            return False  # a number, or a plain array, which holds no traced number
+        one, other = map(handle_of, (a, b))
+        if one.storage is not other.storage or one.half is not other.half and None not in (one.half, other.half):
+            return False
+        return function(one.located(), other.located(), *args, **kwargs)
+
+    rule.constant = True  # type: ignore[attr-defined]
+    return rule
+
+
 _INSERT, _VANDER = as_computed(np.insert, _insert), as_computed(np.vander, _vander)
 FUNCTIONS.enter({
     np.insert: _INSERT, np.kron: _kron, np.block: _block, np.meshgrid: _meshgrid,
@@ -196,6 +211,7 @@ FUNCTIONS.enter({
     np.linspace: as_computed(np.linspace, _linspace),
     np.geomspace: as_computed(np.geomspace, _geomspace),
 })  # fmt: skip
+FUNCTIONS.enter({f: _sharing(f) for f in OF_SHARING})
 CONSTANT.enter({
     np.argwhere, np.flatnonzero, np.fix, np.array_equiv, np.diag_indices_from, np.tril_indices_from,
     np.triu_indices_from, np.iscomplex, np.isrealobj, np.isneginf, np.isposinf, np.isin, np.lexsort, np.nanargmax,

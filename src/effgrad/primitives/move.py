@@ -396,5 +396,5 @@ FUNCTIONS.enter({np.roll: _roll, np.array_split: _array_split, np.diagonal: _dia
 CONSTANT.enter({
     np.argmax, np.argmin, np.argsort, np.argpartition, np.all, np.any, np.round, np.around, np.array_equal, np.allclose,
     np.isclose, np.nonzero, np.searchsorted, np.digitize, np.count_nonzero, np.result_type, np.can_cast, np.isreal,
-    np.array_repr, np.array_str, np.may_share_memory, np.shares_memory,
+    np.array_repr, np.array_str,
 })  # fmt: skip

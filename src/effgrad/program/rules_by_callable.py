@@ -13,7 +13,7 @@ import scipy.special
 from effgrad import forks
 from effgrad.arrays.digits import Text, refuse_texts
 from effgrad.arrays.labelled import has_method, of_traced, to_array
-from effgrad.arrays.layout import MAY_VIEW, to_dtype
+from effgrad.arrays.layout import MAY_VIEW, OF_SHARING, to_dtype
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.signatures import count_of_required, names_of_required, place_of_out
 from effgrad.arrays.traced import Mutable, buffer
@@ -164,6 +164,8 @@ class Rules:
         rule: Object = self.table.get(f, f)
         if f in WRITING:
             return writing(f, rule)
+        if f in OF_SHARING:  # plain arrays that hold traced numbers are NumPy's own
+            return f
         with_given_lists = with_lists(f, rule)
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)

@@ -14,6 +14,7 @@ import numpy as np
 from effgrad.arrays import value as traced
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.keys import key_hash
+from effgrad.arrays.layout import OF_SHARING
 from effgrad.arrays.signatures import required_by_position
 from effgrad.arrays.traced import TracedArray
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
@@ -38,7 +39,6 @@ SHAPED_BY_DATA = {
     np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
     np.array2string,
 }  # fmt: skip
-SHARING = {np.may_share_memory, np.shares_memory}
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 _TYPED = {np.float64, np.ndarray}
 
@@ -120,8 +120,8 @@ class Staged(TracedArray):
             return self.beside_batch(function, types, args, kwargs)
         if kwargs:
             args, kwargs = required_by_position(function, args, kwargs)
-        if function in SHARING and len(args) == 2:
-            return share_memory(*map(example_value, args))
+        if function in OF_SHARING:
+            return FUNCTIONS[function](*args, **kwargs)
         if function in SHAPE_ONLY:
             return function(*[small(example_value(a)) for a in args], **kwargs)
         if function in SHAPED_BY_DATA and not _under_derivative(args):
@@ -132,6 +132,9 @@ class Staged(TracedArray):
         if (result := _as_one_operation(function, args, kwargs)) is not None:
             return result
         return super().__array_function__(function, types, args, kwargs)
+
+    def shares(self, other: Value) -> bool:
+        return share_memory(example_value(self), example_value(other))
 
     def beside_batch(self, function: Function, types: Value, args: Value, kwargs: Value) -> Value:
         """Apply a function to members of a batch too, by its rule, or else leave it to the batch."""

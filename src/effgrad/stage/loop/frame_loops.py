@@ -248,18 +248,9 @@ def check_memory(values: Mapping[Buffer, Value], changed: set[Buffer], tables: S
 
 
 def _share(a: Value, b: Value) -> bool:
-    handles = [getattr(x, "handle", None) for x in (a, b)]
-    if None not in handles:
-        same = handles[0].storage is handles[1].storage  # type: ignore[union-attr]
-        return same and _meet(*[h.located() for h in handles])  # type: ignore[union-attr]
+    if hasattr(a, "handle") and hasattr(b, "handle"):
+        return np.shares_memory(a, b)
     return type(a) is type(b) is np.ndarray and np.may_share_memory(a, b)
-
-
-def _meet(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays of addresses have any in common."""
-    if not a.size or not b.size or a.max() < b.min() or b.max() < a.min():
-        return False
-    return bool(np.isin(a, b).any())
 
 
 def writes(capture: Capture) -> bool:
