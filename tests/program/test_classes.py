@@ -129,7 +129,38 @@ def twice_cached(x):
     return kept.times(1.0) + kept.times(1.0)
 
 
+class Holder:
+    """An object that has the traced number deep inside, so that its method's arguments are plain."""
+
+    def __init__(self, value):
+        self.parts = {"first": [types.SimpleNamespace(value=value)]}
+
+    @functools.lru_cache  # noqa: B019
+    def sine(self):
+        return math.sin(self.parts["first"][0].value)
+
+
+def cached_by_an_object(x):
+    holder = Holder(x)
+    return holder.sine() * holder.sine()
+
+
+def cached_in_a_closure(x):
+    calls = []
+
+    @functools.lru_cache
+    def chebyshev(n):
+        calls.append(n)
+        return 2 * math.tan(x) * chebyshev(n - 1) - chebyshev(n - 2) if n > 1 else math.tan(x) ** n
+
+    result = chebyshev(25)
+    assert len(calls) == 26
+    return result
+
+
 PROGRAMS = {
+    "lru_cache of an object": cached_by_an_object,
+    "lru_cache of a closure": cached_in_a_closure,
     "__post_init__": lambda x: Angle(x).sine,
     "__post_init__ of a frozen class": lambda x: Frozen(x, times=3.0).sine,
     "__post_init__ by super()": lambda x: Derived(x).sine,
@@ -151,6 +182,31 @@ def slope(f, x, h=1e-5):
 def test_methods_that_python_calls_are_read(name):
     f = PROGRAMS[name]
     assert grad(f)(X) == pytest.approx(slope(f, X), rel=1e-9)
+
+
+def test_a_cache_keeps_no_traced_value():
+    factor = []
+
+    @functools.lru_cache
+    def scaled(n):
+        return n * factor[0]
+
+    factor.append(2.0)
+    assert scaled(3) == 6.0
+    factor[0] = 5.0
+    assert grad(lambda x: scaled(3) * x)(1.0) == 6.0 and scaled.cache_info().misses == 1
+    holder = Holder(0.5)
+    assert holder.sine() == math.sin(0.5)
+    assert grad(lambda x: holder.sine() * x)(2.0) == math.sin(0.5)
+
+    def program(x):
+        holder.parts["first"][0].value = x
+        Holder.sine.cache_clear()
+        return holder.sine()
+
+    assert grad(program)(0.3) == pytest.approx(math.cos(0.3), rel=1e-14)
+    holder.parts["first"][0].value = 0.3
+    assert holder.sine() == math.sin(0.3)
 
 
 def test_classes_with_parameters_stay_pythons():

@@ -78,11 +78,15 @@ class Held(dict[int, "Memory"]):
 
 
 class Session:
-    """A run of an outermost derivative, and the memories of the plain arrays that it has written traced values to."""
+    """A run of an outermost derivative, and the memories of the plain arrays that it has written traced values to.
 
-    __slots__ = ("started", "held")
+    `caches` has the caches of functions whose results are computed from traced values.
+    """
+
+    __slots__ = ("started", "held", "caches")
 
     def __init__(self) -> None:
+        self.caches: dict[Any, Any] = {}
         self.held: Held | Idle = Idle()
         self.held.token = self.started = next(clock)
 

@@ -27,7 +27,7 @@ def _carries(arg: Object) -> bool:
         return True
     if kind in PLAIN:
         return False
-    if _is_written(arg):
+    if is_written(arg):
         return True
     if kind is list or kind is tuple:
         return any(map(_carries, arg))
@@ -35,13 +35,19 @@ def _carries(arg: Object) -> bool:
         return True
     if isinstance(arg, type | ModuleType):
         return False
-    inside = getattr(arg, "__dict__", None)
-    if type(inside) is not dict:
-        inside = {name: getattr(arg, name, None) for base in kind.__mro__ for name in getattr(base, "__slots__", ())}
-    return any(type(value) in CODE or traced_inside(value) or _is_written(value) for value in inside.values())
+    inside = attributes_of(arg).values()
+    return any(type(value) in CODE or traced_inside(value) or is_written(value) for value in inside)
 
 
-def _is_written(value: object) -> bool:
+def attributes_of(value: Object) -> dict[str, Object]:
+    """The attributes of an object, in its `__dict__` or its slots."""
+    inside = getattr(value, "__dict__", None)
+    if type(inside) is dict:
+        return inside
+    return {name: getattr(value, name, None) for base in type(value).__mro__ for name in getattr(base, "__slots__", ())}
+
+
+def is_written(value: object) -> bool:
     return isinstance(value, np.ndarray) and bool(memories) and memory_of(value) is not None
 
 

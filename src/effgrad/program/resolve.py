@@ -30,6 +30,7 @@ from effgrad.arrays.written import READERS, memories
 from effgrad.arrays.written import read as now
 from effgrad.program import plain_writes, policy
 from effgrad.program import rules_by_callable as registry
+from effgrad.program.caches import cached
 from effgrad.program.carries import carries
 from effgrad.program.dataclass import initialiser, is_generated
 from effgrad.program.handed import each_item, hand_out
@@ -341,11 +342,6 @@ def partial(f: Any) -> Object:
     return f if target is f.func else functools.partial(target, *f.args, **f.keywords)
 
 
-def cached(f: Any) -> Object:
-    """Return a function with `functools.lru_cache` that bypasses the cache for traced arguments."""
-    return lambda *args, **kwargs: (call(f.__wrapped__) if carries(args, kwargs) else f)(*args, **kwargs)
-
-
 def of_numpy(f: Function) -> Object:
     """Return the target of a function of NumPy's protocols: its rule, called with the current values of arrays."""
     return with_objects(f, "__call__", call) if of_objects(f) else KNOWN.keep(f, RULES.of_numpy(f))
@@ -394,7 +390,8 @@ def instance(f: Any) -> Object:
 LINKED = frozenset((*FUNCTIONS, BuiltinFunctionType, np.ufunc, type(np.sum), np.vectorize))
 HOW: dict[type, Object] = {
     FunctionType: function, MethodType: method, BuiltinFunctionType: builtin, type: a_class, abc.ABCMeta: a_class,
-    functools.partial: partial, functools._lru_cache_wrapper: cached, np.ufunc: of_numpy, type(np.sum): of_numpy,
+    functools.partial: partial, functools._lru_cache_wrapper: lambda f: cached(f, call),
+    np.ufunc: of_numpy, type(np.sum): of_numpy,
     np.vectorize: vectorized, **dict.fromkeys((MethodWrapperType, WrapperDescriptorType, type(str.join)), descriptor),
     **dict.fromkeys(policy.GETTERS, lambda f: vars(SOURCES.operations)["getter"](f)),
 }  # fmt: skip
