@@ -158,9 +158,32 @@ def cached_in_a_closure(x):
     return result
 
 
+class Dispatched:
+    """A class whose operators are descriptors written in Python."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def scale(self, other, power=1):
+        return math.sin(self.value) * other**power
+
+    __mul__ = functools.partialmethod(scale, power=2)
+
+    @functools.singledispatchmethod
+    def __add__(self, other):
+        return NotImplemented
+
+    @__add__.register
+    def _(self, other: float):
+        return math.cos(self.value) + other
+
+    __neg__ = functools.partialmethod(scale, -1.0)
+
+
 PROGRAMS = {
     "lru_cache of an object": cached_by_an_object,
     "lru_cache of a closure": cached_in_a_closure,
+    "operators that are descriptors": lambda x: Dispatched(x) * x + (Dispatched(x) + x) + -Dispatched(x),
     "__post_init__": lambda x: Angle(x).sine,
     "__post_init__ of a frozen class": lambda x: Frozen(x, times=3.0).sine,
     "__post_init__ by super()": lambda x: Derived(x).sine,
@@ -329,3 +352,21 @@ def test_flags_of_a_traced_array():
     np.testing.assert_allclose(grad(f)(np.array([1.0, 2.0])), [2.0, 4.0], rtol=1e-15)
     with pytest.raises(TypeError):
         grad(lambda x: x.setflags(colour=1))(np.ones(2))
+
+
+def test_an_installed_package_tells_numbers_from_arrays_by_their_types(tmp_path):
+    """A package that chooses a function by the types of its arguments found none for a traced number."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "chosen_by_type.py").write_text(
+        "import numpy as np\n"
+        "TABLE = {float: lambda x: x * x, np.ndarray: lambda x: x.sum()}\n"
+        "def chosen(*values):\n"
+        "    return [TABLE[kind](value) for kind, value in zip([type(value) for value in values], values)]\n"
+    )
+    with mock.patch.object(sys, "path", [str(folder), *sys.path]):
+        chosen = importlib.import_module("chosen_by_type").chosen
+    try:
+        assert grad(lambda x: sum(chosen(x, 3.0 * np.ones(2) * x)))(2.0) == 10.0
+    finally:
+        del sys.modules["chosen_by_type"]

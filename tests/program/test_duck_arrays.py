@@ -163,3 +163,35 @@ def test_options_behind_out_of_a_ufuncs_method(wrap):
     slopes = 2 * np.sum(POINT) + product / POINT * [1.0, 0.0, 1.0, 1.0]
     np.testing.assert_allclose(wrap(effgrad.grad(f))(POINT), slopes, rtol=1e-12)
     np.testing.assert_allclose(effgrad.value_and_grad(f)(POINT)[0], f(POINT), rtol=1e-15)
+
+
+class Named(np.ndarray):
+    """An array that NumPy's functions ask, which tells them what NumPy does and refuses to be mixed with arrays."""
+
+    asked: list = []  # noqa: RUF012
+
+    def __array_function__(self, function, types, args, kwargs):
+        Named.asked.append((function, types))
+        return super().__array_function__(function, types, args, kwargs)
+
+
+def asking(x):
+    """Functions of NumPy of an array of a subclass alone, and together with lists, numbers and plain arrays."""
+    named, plain = np.array([x, x * x, 2.0]).view(Named), np.array([x, 1.0, 3.0])
+    joined = np.concatenate([named, plain, [1.0]]).sum() + np.einsum("i,i", plain, named)
+    place = np.zeros(())
+    (named * x).sum(out=place)
+    return joined + np.sum(np.dot(named, x), axis=0) + np.max(named) + named.cumsum(0, None, None)[-1] + place[()]
+
+
+def test_classes_of_the_arguments_are_given_as_numpy_gives_them():
+    """A subclass of arrays was asked without the class of plain arrays, and its sum asked itself without an end."""
+    Named.asked.clear()
+    asking(1.3)
+    plainly = [*Named.asked]
+    Named.asked.clear()
+    found = effgrad.grad(asking)(1.3)
+    expected, error = directional(asking, 1.3, 1.0)
+    assert found == pytest.approx(expected, rel=1e-9, abs=10 * error)
+    by_numpy = {function: set(types) for function, types in plainly}
+    assert {f: set(types) for f, types in Named.asked if f in by_numpy} == by_numpy

@@ -27,7 +27,8 @@ _LEFT_OUT = np._NoValue
 
 def by_protocol(f: Function, args: Object, kwargs: Object) -> Object:
     """Return the result of the first argument's protocol that computes one, or `NotImplemented` without such."""
-    given = [value for value in leaves([args, [*kwargs.values()]]) if not is_builtin(value)]
+    operands = [*leaves([args, [*kwargs.values()]])]
+    given = [value for value in operands if not is_builtin(value)]
     ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
     if isinstance(ufunc, np.ufunc):
         name = "__call__" if f is ufunc else f.__name__
@@ -38,7 +39,7 @@ def by_protocol(f: Function, args: Object, kwargs: Object) -> Object:
             result = method and method(value, ufunc, name, *args, **kwargs)
         else:
             method = _method(value, "__array_function__") if type(f) is type(np.sum) else None
-            result = method and method(value, f, {type(one) for one in given}, args, kwargs)
+            result = method and method(value, f, _types(operands), args, kwargs)
         if method is not None and result is not NotImplemented:
             return result
     return NotImplemented
@@ -59,6 +60,13 @@ def _normalised(ufunc: np.ufunc, name: str, args: tuple[Object, ...], kwargs: Pa
         if any(one is not None and one is not ... for one in out):
             kwargs["out"] = out
     return args, kwargs
+
+
+def _types(operands: list[Object]) -> tuple[type, ...]:
+    """The classes of the operands that have `__array_function__`, which NumPy gives to it, its own class last."""
+    kinds = dict.fromkeys(one.__class__ if is_builtin(one) else type(one) for one in operands)
+    asked = [kind for kind in kinds if hasattr(kind, "__array_function__")]
+    return tuple(sorted(asked, key=lambda kind: kind is np.ndarray))
 
 
 def _in_order(values: list[Object]) -> list[Object]:
@@ -130,10 +138,14 @@ def _flat_first(args: tuple[Object, ...], kwargs: Params) -> tuple[Object, ...]:
     return (args[0].ravel(), 0, *args[2:]) if axis is None else (args[0], axis, *args[2:])
 
 
+# Functions of NumPy's namespace whose Python source calls compiled functions and no methods of its arguments.
+CALLING_COMPILED = frozenset((np.einsum, np.interp))
+
+
 def source_of(f: Object) -> Object:
-    """Return the Python source of a function of NumPy's namespace, rewritten, or None if it has none."""
+    """Return the Python source of a function of NumPy, rewritten, or None if it is not made of methods of arrays."""
     source = getattr(f, "_implementation", None)
-    found = type(source) is FunctionType and f.__module__ == "numpy"
+    found = type(source) is FunctionType and f.__module__ == "numpy" and f not in CALLING_COMPILED
     return vars(SOURCES.operations)["call_inside"](source) if found else None
 
 

@@ -1,17 +1,31 @@
 """The special methods that Python calls in `with`, `for` and `await`, rewritten if they are written in Python."""
 
 from collections.abc import Iterator
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
 from effgrad.program.resolve import call
 from effgrad.vocabulary import Object
 
+COMPILED = frozenset((WrapperDescriptorType, MethodDescriptorType, BuiltinFunctionType, type(None)))
+
 
 def method_of(kind: Object, name: str) -> Object:
     """Return a special method that a class defines in Python, rewritten, or None if it has no such method."""
     found = getattr(kind, name, None)
-    return call(found) if type(found) is FunctionType else None
+    if type(found) in COMPILED:
+        return None
+    if vars(kind).get(name) is not found:  # it is inherited, or made by a descriptor
+        found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    return call(found) if type(found) is FunctionType else _by_descriptor(found)
+
+
+def _by_descriptor(descriptor: Object) -> Object:
+    """Return a special method that a descriptor in Python binds, such as a `singledispatchmethod`, or None."""
+    bind = getattr(type(descriptor), "__get__", None)
+    if type(bind) is not FunctionType:
+        return None
+    return lambda owner, *args: call(call(bind)(descriptor, owner, type(owner)))(*args)
 
 
 class Managed:

@@ -16,7 +16,7 @@ from effgrad.program.listed import numbers_of_objects
 from effgrad.program.plain_writes import holds_traced, write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.structured import by_fields
-from effgrad.program.subclasses import has_subclass, is_subclass, perform, read_arrays
+from effgrad.program.subclasses import as_array, has_subclass, is_subclass, perform, read_arrays
 from effgrad.program.views import laid_as
 from effgrad.vocabulary import Function, Object, Params
 
@@ -40,7 +40,8 @@ BY_PLACE = frozenset((np.conj, np.conjugate))
 def gives_out(function: Function, args: tuple[object, ...], kwargs: Params) -> bool:
     """Return whether a call of the method of a function's name gives `out`."""
     place = place_of_out(function)
-    return "out" in kwargs and function not in BY_PLACE or place is not None and len(args) >= place
+    named = kwargs.get("out") is not None and function not in BY_PLACE
+    return named or place is not None and len(args) >= place and args[place - 1] is not None
 
 
 @functools.cache
@@ -60,7 +61,7 @@ def bound_method(f: Object, *args: Object, **kwargs: Object) -> Object:
     """Call a method that is bound to a plain array, or with `out` NumPy's function of its name."""
     known = is_subclass(f.__self__) and defines_ufuncs(f.__self__)
     if not known and f.__name__ in WITH_OUT and gives_out(function := getattr(np, f.__name__), args, kwargs):
-        return vars(SOURCES.operations)["call"](function)(f.__self__, *args, **kwargs)
+        return vars(SOURCES.operations)["call"](function)(as_array(f.__self__), *args, **kwargs)
     return array_method(f, *args, **kwargs)
 
 

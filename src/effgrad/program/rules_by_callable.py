@@ -347,15 +347,11 @@ def seeing_options(f: Object) -> Object:
     return called
 
 
-# Functions of NumPy's namespace in Python that call no methods of masked arrays; the others do, and leave elements out.
-UNMASKED = frozenset((np.clip, np.einsum, np.interp))
-
-
 def _by_class(f: Object, target: Object, args: Object, kwargs: Object) -> Object:
     """Return the result that the class of an argument decides, an array subclass or a table, or `NotImplemented`."""
     given = *args, *kwargs.values()
     if has_subclass(given) and holds_traced((args, kwargs)):
-        source = source_of(f) if f not in UNMASKED and has_mask(given) else None
+        source = source_of(f) if f is not np.clip and has_mask(given) else None  # clip leaves no element out
         if source is not None:
             return source(*args, **kwargs)
         by_class = by_protocol(f, args, kwargs)

@@ -36,6 +36,8 @@ PLAIN_CALLS = frozenset((
 ))  # fmt: skip
 # Parts of the paths of libraries: of this package, whose rules test for traced values, and of installed packages.
 LIBRARY_PATHS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "site-packages", "dist-packages")
+# Parts of the paths of libraries that ask for protocols by the type of a value; others tell numbers from arrays by it.
+OF_PROTOCOLS = (LIBRARY_PATHS[0], f"{os.sep}dask{os.sep}")
 # Attributes of an array that do not depend on its elements.
 OUTLINE = frozenset(("shape", "ndim", "size", "dtype"))
 
@@ -58,7 +60,7 @@ class Reader(ast.NodeTransformer):
 
     def __init__(self, lines: list[str], file: str, imported: set[str], call: str) -> None:
         self.lines, self.file, self.imported, self.call = lines, file, imported, call
-        self.of_library = call != "call" or any(place in file for place in LIBRARY_PATHS)
+        self.of_library = call != "call" or any(place in file for place in OF_PROTOCOLS)
         # The names in the innermost function that are certainly numbers, the names that it binds to lists, and whether
         # its loops ask the handlers how to run.
         self.numbers: frozenset[str] = frozenset()
