@@ -1,5 +1,7 @@
 """Values under a derivative are those of plain NumPy, and at the ends of the range derivatives are right."""
 
+import itertools
+
 import mpmath
 import numpy as np
 import numpy_cases
@@ -187,6 +189,48 @@ SUMMED = {
     "dot": lambda z: np.dot(z.T, z),
     "sign": np.sign,
 }
+
+
+POWERS = {
+    "an operator": lambda x, n: x**n, "power": np.power, "float_power": np.float_power,
+    "an operator, reflected": lambda x, n: n**x, "power, reflected": lambda x, n: np.power(n, x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", POWERS)
+@pytest.mark.parametrize("exponent", [2, 3, 0.5, 2.0, 2.3, np.float64(2.3), np.full(5, 2.3)], ids=repr)
+def test_powers_are_rounded_as_in_numpy_by_a_function_and_by_an_operator(row, exponent):
+    """`np.power` of numbers and of complex arrays is not `**` in the last bit, nor is `np.float_power`."""
+    rng = np.random.default_rng(9)
+    for _ in range(50):
+        x = rng.uniform(0.1, 9, 5)
+        for base in (x, x + 1j, x.astype(np.float32), float(x[0]), x[0], np.float32(x[0]), np.array(x[0])):
+            value = POWERS[row](base, exponent)
+            found, slope = jvp(lambda x: POWERS[row](x, exponent), (base,), (np.ones_like(base),))
+            np.testing.assert_array_equal(found, value)
+            assert np.result_type(found) == np.result_type(value)
+    steps = POWERS[row](base + 1e-6, exponent) - POWERS[row](base - 1e-6, exponent)
+    np.testing.assert_allclose(slope, steps / 2e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("order", [0, 1, 2, 3, -2, 0.5, np.inf, -np.inf])
+def test_norms_are_rounded_as_in_numpy_over_one_axis_and_several(order, keepdims):
+    """NumPy joins the axes of `vector_norm` and sums along one; the root of a number and of an array also differ."""
+    rng = np.random.default_rng(10)
+    for _ in range(20):
+        for x in (rng.normal(size=5), *(rng.normal(size=shape) for shape in ((3, 4), (2, 3, 4), (9, 17)))):
+            some = [None, *range(-x.ndim, x.ndim), *itertools.permutations(range(x.ndim), 2), tuple(range(x.ndim))]
+            for axis, laid in itertools.product(some, (x, x.T, np.asfortranarray(x)[::-1])):
+                options = {"axis": axis, "ord": order, "keepdims": keepdims}
+                for norm in (np.linalg.vector_norm, np.linalg.norm):
+                    try:
+                        value = norm(laid, **options)
+                    except ValueError:  # a norm of matrices of an order that they do not have
+                        continue
+                    found = jvp(lambda x, norm=norm, options=options: norm(x, **options), (laid,), (laid,))[0]
+                    np.testing.assert_array_equal(found, value)
+                    assert np.shape(found) == np.shape(value)
 
 
 @pytest.mark.parametrize("row", SUMMED)

@@ -19,6 +19,15 @@ def _float_power(a: Value, b: Value) -> Value:
     return UFUNCS[np.power](_in_double(a), _in_double(b))
 
 
+def called_power(a: Value, b: Value, /, **options: Option) -> Value:
+    """Return `np.power(a, b)`, which rounds numbers and complex arrays otherwise than `a ** b`."""
+    alike = any(isinstance(x, np.ndarray) and x.dtype.kind != "c" for x in map(plain, (a, b)))
+    return np.power(a, b, **options) if alike or options else _POWER_AS_CALLED(a, b)
+
+
+_POWER_AS_CALLED = as_computed(np.power, lambda a, b: np.power(a, b))
+
+
 def _in_double(x: Value) -> Value:
     """Return a value in double precision, in which `np.float_power` computes."""
     if not isinstance(plain(x), Tracer | np.ndarray | np.generic) or x.dtype in (np.float64, np.complex128):
@@ -143,7 +152,7 @@ def _logsumexp(a: Value, axis: Axis = 0, keepdims: bool = False) -> Value:
 
 
 UFUNCS.enter({
-    np.logaddexp2: as_computed(np.logaddexp2, _logaddexp2), np.float_power: _float_power,
+    np.logaddexp2: as_computed(np.logaddexp2, _logaddexp2), np.float_power: as_computed(np.float_power, _float_power),
     np.divmod: _divmod, np.modf: _modf,
     np.frexp: as_computed(np.frexp, _frexp),
     np.ldexp: as_computed(np.ldexp, lambda x, i: x * np.float64(2.0) ** plain(i)),

@@ -33,6 +33,7 @@ from effgrad.effects import handled
 from effgrad.functions import python
 from effgrad.functions.numpy import makers, source
 from effgrad.functions.scipy.tables import Calling, Items, Method, Running
+from effgrad.primitives import ufuncs
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
@@ -54,7 +55,7 @@ from effgrad.program.views import ITSELF, trimmed, viewing
 from effgrad.vocabulary import Object, Reached
 
 FIRST: list[Reached] = [
-    *makers.RULES,
+    *makers.RULES, (np, "power", ufuncs.called_power),
     *((scipy.special, name, rule) for name, rule in [*special.RULES.items(), *bessel.RULES.items()]),
     *python.RULES,
 ]

@@ -1,6 +1,9 @@
 """Rules for `numpy.linalg`: functions defined by decompositions, products and sums."""
 
+import math
 from collections.abc import Callable
+
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from effgrad.arrays.layout import NUMERIC_KINDS, dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
@@ -187,12 +190,12 @@ def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:
 def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = False) -> Value:
     x = np.asarray(x)
     ndim = ndim_of(x)
-    if axis is None and (ord is None or ndim == 1 or (ndim == 2 and ord in ("f", "fro"))):
-        result = _norm_of_all(x, ord if ndim == 1 else None)
+    if axis is None and (ord is None or (ndim == 1 and ord == 2) or (ndim == 2 and ord in ("f", "fro"))):
+        result = _norm_of_all(x)
         return np.reshape(result, (1,) * ndim) if keepdims else result
     if axis is None:
-        axis = (0, 1)
-        if ndim != 2:
+        axis = tuple(range(ndim))
+        if ndim not in (1, 2):
             raise ValueError("Improper number of dimensions to norm.")
     axes = tuple(int(i) % ndim for i in np.atleast_1d(axis))
     if len(axes) == 1:
@@ -201,12 +204,12 @@ def _norm(x: Value, ord: Option = None, axis: Axis = None, keepdims: bool = Fals
     return np.expand_dims(result, tuple(sorted(axes))) if keepdims else result
 
 
-def _norm_of_all(x: Value, ord: Option) -> Value:
+def _norm_of_all(x: Value) -> Value:
     """The norm of all elements in memory order. The real 2-norm's value is that of NumPy, which squares by `np.dot`."""
     x = np.ravel(x) if contiguous(x) else np.ravel(x, order="K")
     value = plain(x)
-    if ord not in (None, 2) or isinstance(value, Tracer) or value.dtype.kind == "c":
-        return _vector_norm(x, ord, 0, False)
+    if isinstance(value, Tracer) or value.dtype.kind == "c":
+        return _euclidean(x, 0, False)
     return root(mark_underflow(value_with_derivative(np.sum(squared(x)), np.dot(value, value)), x))
 
 
@@ -221,10 +224,17 @@ def _by_numpy_if_complex(original: Callable[..., object], definition: Function) 
 
 
 def _linalg_vector_norm(x: Value, /, *, axis: Axis = None, keepdims: bool = False, ord: Option = 2) -> Value:
-    if axis is None:
-        result = _vector_norm(np.ravel(x), ord, 0, False)
-        return np.reshape(result, (1,) * ndim_of(x)) if keepdims else result
-    return _vector_norm(x, ord, axis, keepdims)
+    """The norm over any axes, which are joined to one that is summed along, since NumPy rounds so."""
+    axes = normalize_axis_tuple(range(ndim_of(x)) if axis is None else axis, ndim_of(x))
+    joined, along = np.ravel(x), 0
+    if isinstance(axis, tuple):
+        rest = [i for i in range(ndim_of(x)) if i not in axes]
+        count = math.prod([shape_of(x)[i] for i in axes])
+        joined = np.reshape(np.transpose(x, (*axes, *rest)), (count, *[shape_of(x)[i] for i in rest]))
+    elif axis is not None:
+        joined, along = x, axis
+    result = _vector_norm(joined, ord, along, False)
+    return np.expand_dims(result, axes) if keepdims else result
 
 
 def _cond(x: Value, p: Value = None) -> Value:
