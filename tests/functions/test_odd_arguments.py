@@ -12,7 +12,7 @@ import scipy.stats
 from scipy import sparse, stats
 from scipy.spatial import distance
 
-from effgrad import NoRule, check_grad, grad, jvp, value_and_grad, vjp
+from effgrad import NoRule, check_grad, compile, grad, jvp, value_and_grad, vjp
 from effgrad.arrays.protocols import ask_numpy
 
 BACKEND = "numpy"  # of the compiled runs
@@ -397,3 +397,66 @@ def test_the_correlation_of_two_points_does_not_change(run, alternative):
 @pytest.mark.filterwarnings("error")
 def test_lu_of_a_singular_matrix_gives_no_warning():
     jvp(lambda a: scipy.linalg.lu(a)[2], (np.ones((2, 2)),), (np.eye(2),))
+
+
+FILTERS = {
+    "maximum": scipy.ndimage.maximum_filter, "minimum": scipy.ndimage.minimum_filter,
+    "median": scipy.ndimage.median_filter, "dilation": scipy.ndimage.grey_dilation,
+    "erosion": scipy.ndimage.grey_erosion, "laplace": scipy.ndimage.morphological_laplace,
+    "rank": lambda x, **options: scipy.ndimage.rank_filter(x, 1, **options),
+    "percentile": lambda x, **options: scipy.ndimage.percentile_filter(x, 30, **options),
+}  # fmt: skip
+OPTIONS = (
+    {"size": 2, "axes": (0, 1)}, {"size": 3, "axes": -2, "mode": "constant", "cval": 0.5},
+    {"size": (2, 3), "axes": (0, 2)}, {"footprint": [[1, 0, 1], [0, 1, 1]], "axes": (1, 2), "origin": (0, -1)},
+    {"size": 2, "axes": ()},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters_of_some_axes(name, options):
+    """They were refused, beside the filters by weights."""
+    x = np.random.default_rng(4).normal(size=(3, 4, 5))
+    u = np.random.default_rng(5).normal(size=x.shape)
+    try:
+        value = FILTERS[name](x, **options)
+    except (RuntimeError, ValueError) as error:
+        pytest.skip(f"SciPy rejects it: {error}")
+    found, tangent = jvp(lambda x: FILTERS[name](x, **options), (x,), (u,))
+    np.testing.assert_array_equal(found, value)
+    steps = FILTERS[name](x + 1e-6 * u, **options) - FILTERS[name](x - 1e-6 * u, **options)
+    np.testing.assert_allclose(tangent, steps / 2e-6, atol=1e-8)
+
+
+def test_filters_of_axes_out_of_order_are_refused():
+    with pytest.raises(NoRule, match="axes in increasing order"):
+        jvp(lambda x: scipy.ndimage.maximum_filter(x, (2, 3), axes=(1, 0)), (KNOWN,), (KNOWN,))
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, ()])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("b", [None, 2.0, np.array([1.0, 2.0])], ids=str)
+def test_logsumexp_of_a_number_has_scipys_shape(axis, keepdims, b):
+    """With `keepdims` the result has an axis, and was refused, or had none in compiled programs."""
+
+    def f(x):
+        return scipy.special.logsumexp(x, axis=axis, keepdims=keepdims, b=b)
+
+    for x in (0.3, np.array(0.3)):
+        value, slope = jvp(f, (x,), (1.0,))
+        for found in (value, compile(f, BACKEND)(x)):
+            np.testing.assert_allclose(found, f(x), rtol=1e-15)
+            assert np.shape(found) == np.shape(slope) == np.shape(f(x))
+        np.testing.assert_allclose(slope, (f(x + 1e-6) - f(x - 1e-6)) / 2e-6, rtol=1e-8)
+
+
+def test_the_deviation_about_an_infinite_mean_is_infinite():
+    """A compiled program took the infinite mean's square from the second moment."""
+
+    def f(m):
+        return stats.crystalball.std(1.0, m, loc=0.1)
+
+    with np.errstate(all="ignore"):
+        assert compile(f, BACKEND)(1.02) == f(1.02) == np.inf
+        check_grad(f, 4.2)

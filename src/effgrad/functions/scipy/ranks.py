@@ -11,6 +11,7 @@ from typing import Any
 
 import scipy.ndimage
 import scipy.signal
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import np
@@ -41,17 +42,25 @@ def _windows(
     origin: Option = 0, *, axes: Axis = None,
 ) -> Value:  # fmt: skip
     """Return the elements under the footprint around each element, along a last axis."""
-    require(axes is None, "ndimage", "filters over all axes")
     x = np.asarray(input)
-    ndim = ndim_of(x)
-    footprint = np.ones(each(size, ndim), bool) if footprint is None else np.asarray(footprint, bool)
+    axes = _axes_of(x, axes)
+    count = len(axes)
+    footprint = np.ones(each(size, count), bool) if footprint is None else np.asarray(footprint, bool)
+    footprint = np.expand_dims(footprint, [axis for axis in range(ndim_of(x)) if axis not in axes])
     if 0 in shape_of(x):
         return np.zeros((*shape_of(x), np.count_nonzero(footprint))) * np.sum(x)
-    for axis, (n, shift, way) in enumerate(zip(footprint.shape, each(origin, ndim), each(mode, ndim), strict=True)):
-        around = [(0, 0)] * ndim
+    for axis, shift, way in zip(axes, each(origin, count), each(mode, count), strict=True):
+        n, around = footprint.shape[axis], [(0, 0)] * ndim_of(x)
         around[axis] = (n // 2 + shift, n - 1 - n // 2 - shift)
         x = continued(x, around, way, cval)
     return np.lib.stride_tricks.sliding_window_view(x, footprint.shape)[..., footprint]
+
+
+def _axes_of(x: Value, axes: Axis) -> tuple[int, ...]:
+    axes = normalize_axis_tuple(range(ndim_of(x)) if axes is None else axes, ndim_of(x))
+    # SciPy orders the axes of the footprint by themselves, and sizes and origins by the call.
+    require(list(axes) == sorted(axes), "ndimage", "axes in increasing order")
+    return axes
 
 
 def with_output(owner: Any, name: str, rule: Function, runs: bool = True) -> Reached:
@@ -144,15 +153,15 @@ def _grey(dilates: bool) -> Function:
         input: Value, size: Value = None, footprint: Value = None, structure: object = None,
         mode: Option = "reflect", cval: Option = 0.0, origin: Option = 0, *, axes: Axis = None,
     ) -> Value:  # fmt: skip
-        ndim = ndim_of(input)
+        count = len(_axes_of(input, axes))
         if footprint is None:
-            footprint = np.ones(each(size, ndim) if structure is None else shape_of(structure), bool)
+            footprint = np.ones(each(size, count) if structure is None else shape_of(structure), bool)
         footprint = np.asarray(footprint, bool)
         heights: Any = 0.0 if structure is None else np.asarray(structure)
         if dilates:
             footprint = np.flip(footprint)
             heights = heights if structure is None else np.flip(heights)
-            origin = [-shift - (n % 2 == 0) for shift, n in zip(each(origin, ndim), footprint.shape, strict=True)]
+            origin = [-shift - (n % 2 == 0) for shift, n in zip(each(origin, count), footprint.shape, strict=True)]
         heights = heights if structure is None else heights[footprint]
         found = _windows(input, None, footprint, mode, cval, origin, axes=axes)
         return np.max(found + heights, axis=-1) if dilates else np.min(found - heights, axis=-1)

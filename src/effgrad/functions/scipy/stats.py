@@ -194,7 +194,9 @@ def _moments(self: Value, *args: Value, **named: Option) -> Value:
     with np.errstate(all="ignore"):
         stated = self._stats(*shapes, **({"moments": letters} if self._stats_has_moments else {}))
         first = stated[0] if stated[0] is not None else self._munp(1, *shapes)
-        second = stated[1] if stated[1] is not None else self._munp(2, *shapes) - first * first
+        square, second = first * first, stated[1]
+        if second is None:  # with an infinite mean, the variance is infinite
+            second = np.where(np.isinf(plain(first)), square, self._munp(2, *shapes) - square)
     values = {"m": scale * first + loc, "v": scale * scale * second, "s": stated[2], "k": stated[3]}
     if any(values[letter] is None for letter in letters):
         raise NoRule(f"scipy.stats.{self.name}.stats has a derivative rule for the mean and the variance")

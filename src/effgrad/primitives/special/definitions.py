@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.special
 
+from effgrad.arrays.layout import ndim_of
 from effgrad.arrays.value import UFUNCS, composed, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.given import as_computed
@@ -74,6 +75,14 @@ def _softmax(x: Value, axis: Axis = None) -> Value:
     return np.exp(_log_softmax(x, axis))
 
 
+def _logsumexp(a: Value, *args: Value, **options: Option) -> Value:
+    """Return the sum of `a`, with an axis if it is a number and this version of SciPy gives it one."""
+    return logsumexp(np.reshape(a, _SHAPE_OF_NUMBERS) if ndim_of(a) == 0 else a, *args, **options)
+
+
+_SHAPE_OF_NUMBERS = np.shape(scipy.special.logsumexp(0.0, keepdims=True))
+
+
 def _log_softmax(x: Value, axis: Axis = None) -> Value:
     return x - logsumexp(x, axis=axis, keepdims=True)
 
@@ -125,7 +134,7 @@ composed({np.i0: as_computed(np.i0, lambda x: sp.i0(x))})
 
 _DEFINITIONS: dict[str, Value] = {
     "polygamma": _polygamma, "zeta": _zeta, "lambertw": _lambertw, "diric": _diric, "multigammaln": _multigammaln,
-    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": logsumexp, "softplus": _softplus,
+    "softmax": _softmax, "log_softmax": _log_softmax, "logsumexp": _logsumexp, "softplus": _softplus,
     "factorial": _factorial, "factorial2": _factorial2, "factorialk": _factorialk, "comb": _comb, "perm": _perm,
 }  # fmt: skip
 RULES: dict[str, Value] = {
