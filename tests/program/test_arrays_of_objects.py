@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from effgrad import compile, grad, value_and_grad
+from effgrad.arrays.value import Tracer
 
 X = np.array([0.3, 0.7, 1.1, -0.4])
 
@@ -98,3 +99,85 @@ def test_a_program_with_objects_is_compiled(f):
     compiled = compile(grad(f))
     for x in (X, 2 * X + 0.1):
         np.testing.assert_allclose(compiled(x), grad(f)(x), rtol=1e-12)
+
+
+class Amount:
+    """A number whose methods call functions of `math`, which take no traced numbers as they are written."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __add__(self, other):
+        return Amount(math.fsum([self.number, getattr(other, "number", other)]))
+
+    __radd__ = __add__
+
+    def __mul__(self, other):
+        return Amount(math.exp(math.log(self.number) + math.log(getattr(other, "number", other))))
+
+    def __truediv__(self, other):
+        return Amount(math.pow(other, -1.0) * self.number)
+
+    def __neg__(self):
+        return Amount(-math.sqrt(self.number * self.number))
+
+    def __lt__(self, other):
+        return math.sin(self.number) < math.sin(other.number)
+
+    def __float__(self):
+        return float(math.sin(self.number))
+
+    def sqrt(self):
+        return Amount(math.sqrt(self.number))
+
+    def arctan2(self, other):
+        return Amount(math.atan2(self.number, other.number))
+
+
+def amounts(x):
+    return np.array([Amount(v) for v in x[:3] + 1.0])
+
+
+def total(items):
+    return sum(item.number * (k + 1) for k, item in enumerate(np.ravel(items)))
+
+
+def objects_in_place(x):
+    a, b = amounts(x), np.empty(3, object)
+    b[0], b[1:] = Amount(x[3] + 2.0), [Amount(3.0), Amount(x[0])]
+    a += b
+    a[1:] *= 2.0
+    return total(a)
+
+
+OF_OBJECTS = {
+    "operators": lambda x: total(amounts(x) * amounts(x)[::-1] + amounts(x) * 2.0 + 1.0),
+    "a traced array": lambda x: total(amounts(x) + x[:3]) + total(x[1:] + amounts(x)),
+    "broadcasting": lambda x: total(amounts(x)[:, None] * amounts(x)),
+    "signs": lambda x: total(-amounts(x)),
+    "ufuncs": lambda x: total(np.add(amounts(x), x[0])) + total(np.multiply.outer(amounts(x), amounts(x))),
+    "methods of ufuncs' names": lambda x: total(np.sqrt(amounts(x))) + total(np.arctan2(amounts(x), amounts(x)[::-1])),
+    "sums": lambda x: np.sum(amounts(x)).number + amounts(x).sum().number * amounts(x).prod(axis=0).number,
+    "means": lambda x: amounts(x).mean().number + np.mean(amounts(x)[:, None], axis=0)[0].number,
+    "reductions": lambda x: np.add.reduce(amounts(x)).number * total(np.multiply.accumulate(amounts(x))),
+    "comparisons": lambda x: np.sum((amounts(x) < amounts(x)[::-1]) * x[:3] * (amounts(x) < amounts(x)).itemsize),
+    "casts": lambda x: np.asarray(amounts(x), dtype=float) @ amounts(x).astype(float),
+    "casts of a subclass": lambda x: np.sum(np.array(amounts(x).view(np.matrix), dtype=float)),
+    "in place": objects_in_place,
+    "made by vectorize": lambda x: total(np.vectorize(Amount, otypes=[object])(x + 2.0) * 3.0),
+    "made by frompyfunc": lambda x: total(np.frompyfunc(Amount, 1, 1)(x + 2.0) * 3.0),
+    "beside numbers": lambda x: total(np.asarray([[Amount(x[0])], [Amount(2.0)]])) * np.array([Amount(3.0), x[2]])[1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_OBJECTS)
+def test_methods_of_objects_in_arrays_are_read(name):
+    """NumPy calls the methods of objects in arrays as they are written, where `math` refused traced numbers."""
+    f = OF_OBJECTS[name]
+    h, unit, x = 1e-4, np.eye(4), X + 0.6
+    differences = [(f(x + h * u) - f(x - h * u)) / (2 * h) for u in unit]
+    value, gradient = value_and_grad(f)(x)
+    np.testing.assert_allclose(value, f(x.copy()), rtol=1e-15)
+    np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(compile(grad(f))(x), gradient, rtol=1e-12, atol=1e-14)
+    assert np.ndarray in Tracer.direct

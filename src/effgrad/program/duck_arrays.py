@@ -18,6 +18,7 @@ from effgrad.arrays.written import read
 from effgrad.nested import leaves
 from effgrad.program.carries import carries
 from effgrad.program.classes import is_builtin
+from effgrad.program.object_arrays import array_of_objects, holds_objects, noticed
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_subclass, perform
 from effgrad.vocabulary import Function, Object, Params
@@ -103,12 +104,50 @@ def ufunc_of(operator: str) -> Object:
     return vars(SOURCES.operations)["call"](getattr(np, _UFUNCS.get(name, name)))
 
 
+# The operators that ufuncs apply to objects, by the ufunc's name.
+_APPLIED = {ufunc: operator for operator, ufunc in _UFUNCS.items()} | {
+    "add": "add", "invert": "invert", "bitwise_and": "and_", "bitwise_or": "or_"}  # fmt: skip
+_COMPARING = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
+
+
+def by_each_item(f: Function, args: Object, kwargs: Params) -> Object:
+    """Return a function of arrays of objects, by operators and rewritten methods of their items as NumPy applies them.
+
+    Return `NotImplemented` for a function whose compiled code is left to call the methods as they are written.
+    """
+    ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
+    if not isinstance(ufunc, np.ufunc):
+        source = source_of(f) if type(f) is type(np.sum) else None
+        return NotImplemented if source is None else source(*args, **kwargs)
+    args, kwargs = _normalised(ufunc, "__call__" if f is ufunc else f.__name__, args, kwargs)
+    options = {name: value for name, value in kwargs.items() if value is not None and (name, value) != ("where", True)}
+    unknown = {*options} - {"axis", "keepdims", "initial", "array", "indices"}
+    apply = None if ufunc.nout != 1 or ufunc.signature or unknown else _applied(ufunc, args)
+    if apply is None:
+        return NotImplemented
+    identity = {} if ufunc.identity is None else {"identity": ufunc.identity}
+    made = np.frompyfunc(apply, ufunc.nin, 1, **identity)
+    result = (made if f is ufunc else getattr(made, f.__name__))(*map(array_of_objects, args), **options)
+    return np.asarray(result, bool)[()] if ufunc.__name__ in _COMPARING else noticed(result)
+
+
+def _applied(ufunc: np.ufunc, args: tuple[Object, ...]) -> Object:
+    """Return what a ufunc applies to objects: an operator, or else their method of its name."""
+    operations, name = vars(SOURCES.operations), ufunc.__name__
+    if name in _APPLIED:
+        operate = operations.get(_APPLIED[name]) or operations["call"](abs)
+        return (lambda *items: bool(operations["truth"](operate(*items)))) if name in _COMPARING else operate
+    if not all(hasattr(type(item), name) for array in args if holds_objects(array) for item in array.flat):
+        return None
+    return lambda item, *others: operations["call"](operations["attribute"](item, name))(*others)
+
+
 def by_ufuncs(method: str, args: tuple[Object, ...], kwargs: Params) -> Object:
     """Return the result of `np.ndarray.method(*args)`, if it asks the `__array_ufunc__` of an argument's class.
 
     Return `NotImplemented` if it does not. Methods such as `mean` are in NumPy's Python source, made of ufuncs.
     """
-    if not any(map(defines_ufuncs, args)):
+    if not any(defines_ufuncs(one) or holds_objects(one) for one in args):
         return NotImplemented
     call = vars(SOURCES.operations)["call_inside"]
     if method == "clip":

@@ -16,6 +16,7 @@ from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.listed import gathered
 from effgrad.program.managers import method_of
+from effgrad.program.object_arrays import holds_objects
 from effgrad.program.subclasses import perform_any, read_arrays
 from effgrad.vocabulary import Function, Object
 
@@ -66,6 +67,8 @@ def _binary(name: str, other_way: str = "") -> Object:
         if memories:
             a, b = read_arrays(a), read_arrays(b)
         if is_builtin(a) and is_builtin(b):
+            if memories and (holds_objects(a) or holds_objects(b)):
+                return ufunc_of(name)(a, b)
             return operate(operand_for(b, a), operand_for(a, b))
         return by_methods(operate, a, b, method, reflected)
 
@@ -141,7 +144,8 @@ def _unary(name: str) -> Object:
         found = None if is_builtin(a) else method_of(type(a), method)
         if found is not None:
             return found(a)
-        return ufunc_of(name)(a) if isinstance(a, np.ndarray) and defines_ufuncs(a) else perform_any(operate, a)
+        asks = isinstance(a, np.ndarray) and (defines_ufuncs(a) or bool(memories) and holds_objects(a))
+        return ufunc_of(name)(a) if asks else perform_any(operate, a)
 
     return operation
 

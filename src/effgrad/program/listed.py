@@ -1,14 +1,12 @@
 """The conversion of lists and tables with traced numbers to arrays, for functions that take these as arrays."""
 
 import functools
-import gc
 
 import numpy as np
 
 from effgrad.arrays.labelled import to_array
 from effgrad.arrays.layout import shape_of
-from effgrad.arrays.value import LISTS, NUMERIC, Tracer, plain_tree, stack_nested, traced_inside
-from effgrad.arrays.written import read
+from effgrad.arrays.value import LISTS, NUMERIC, Tracer, stack_nested, traced_inside
 from effgrad.functions.scipy.tables import Calling, Items, Method
 from effgrad.vocabulary import Function, Object, Shape
 
@@ -49,14 +47,14 @@ def as_array(value: object, of_arrays: bool) -> Object:
 def _form(value: Object, of_arrays: bool) -> Shape | None:
     """The shape of a number, an array, or nested lists that are regular enough to be one; None for other values."""
     if type(value) not in LISTS:
-        shape = shape_of(value) if isinstance(value, _NUMBERS) else None
+        shape = shape_of(value) if isinstance(value, NUMBERS) else None
         return shape if of_arrays or not shape else None
     forms = {_form(item, of_arrays) for item in value}
     form = forms.pop() if len(forms) == 1 else None
     return None if form is None else (len(value), *form)
 
 
-_NUMBERS = (*NUMERIC, Tracer)
+NUMBERS = (*NUMERIC, Tracer)
 
 
 def gatherer(f: Object) -> Function:
@@ -69,48 +67,6 @@ def gatherer(f: Object) -> Function:
 def keys(arg: Object) -> Object:
     """Return the keys of `numpy.lexsort` as a tuple: NumPy dispatches on the items of a tuple but not of a list."""
     return tuple(gathered_items(arg)) if type(arg) is list and traced_inside(arg) else arg
-
-
-def objects(value: Object) -> np.ndarray:
-    """Return `np.array(value, dtype=object)` of a traced array, or of nested lists with traced values."""
-    shape = np.array(plain_tree(value), dtype=object).shape
-    result = np.empty(shape, dtype=object)
-    for place in np.ndindex(shape):
-        result[place] = functools.reduce(lambda part, index: part[index], place, value)
-    return result
-
-
-def of_objects(f: Object) -> bool:
-    """Whether a function of NumPy is a ufunc made by `np.frompyfunc`, which works on objects only."""
-    return isinstance(f, np.ufunc) and set("".join(f.types)) <= set("O->")
-
-
-def with_objects(ufunc: Object, method: str, rewrite: Function) -> Object:
-    """Return a method of a ufunc of objects with its function rewritten; traced arrays are arrays of traced numbers."""
-    (function,) = [part for part in gc.get_referents(ufunc) if callable(part)]
-    options = {} if ufunc.identity is None else {"identity": ufunc.identity}
-    f = getattr(np.frompyfunc(rewrite(function), ufunc.nin, ufunc.nout, **options), method)
-
-    def given(*args: Object, **kwargs: Object) -> Object:
-        return f(*map(array_of_objects, args), **{key: read(value) for key, value in kwargs.items()})
-
-    return given
-
-
-def array_of_objects(given: Object) -> Object:
-    """Return an array or list that holds traced numbers as an array of objects; return other values unchanged."""
-    value: Object = read(given)
-    if isinstance(value, Tracer):
-        value = value.tolist()  # type: ignore[attr-defined]
-        return objects(value) if type(value) is list else objects([value]).reshape(())
-    return objects(value) if type(value) in LISTS and traced_inside(value) else value
-
-
-def numbers_of_objects(value: Object) -> Object:
-    """Return an array of objects, if traced numbers are among them, as nested lists; return other values unchanged."""
-    if type(value) is not np.ndarray or not value.dtype.hasobject or value.dtype.names is not None:
-        return value
-    return items if traced_inside(items := value.tolist()) else value
 
 
 def ungathered(arg: Object) -> Object:

@@ -1,7 +1,7 @@
 """The special methods that Python calls in `with`, `for` and `await`, rewritten if they are written in Python."""
 
 from collections.abc import Iterator
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType, WrapperDescriptorType
 from typing import Any
 
 from effgrad.program.resolve import call
@@ -128,3 +128,17 @@ class Stepping:
 
     def __next__(self) -> Any:
         return self.following(self.iterator)
+
+
+def class_item(a: Object) -> Object:
+    """Return a function for the `__class_getitem__` of a class, if that is written in Python, else None."""
+    found = getattr(a, "__class_getitem__", None) if isinstance(a, type) else None
+    if type(found) is not MethodType or hasattr(type(a), "__getitem__"):
+        return None
+    return lambda _, key: call(found)(key)
+
+
+def missing_item(a: Object, key: Object) -> Object:
+    """Return the `__missing__` of a dictionary, if that is written in Python and the key is absent, else None."""
+    found = method_of(type(a), "__missing__") if isinstance(a, dict) else None
+    return None if found is None or key in a else found

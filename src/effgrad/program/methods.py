@@ -12,7 +12,7 @@ from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import Tracer, stack_nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.program.duck_arrays import by_ufuncs, defines_ufuncs, of_base_class
-from effgrad.program.listed import numbers_of_objects
+from effgrad.program.object_arrays import holds_objects, numbers_of_objects
 from effgrad.program.plain_writes import holds_traced, write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.structured import by_fields
@@ -59,6 +59,9 @@ def of_traced(f: Function, convert: Function) -> Function:
 
 def bound_method(f: Object, *args: Object, **kwargs: Object) -> Object:
     """Call a method that is bound to a plain array, or with `out` NumPy's function of its name."""
+    of_objects = memories and holds_objects(f.__self__)
+    if of_objects and (result := by_ufuncs(f.__name__, (f.__self__, *args), kwargs)) is not NotImplemented:
+        return result
     known = is_subclass(f.__self__) and defines_ufuncs(f.__self__)
     if not known and f.__name__ in WITH_OUT and gives_out(function := getattr(np, f.__name__), args, kwargs):
         return vars(SOURCES.operations)["call"](function)(as_array(f.__self__), *args, **kwargs)
@@ -99,7 +102,7 @@ def _shown(f: Function, array: Object, args: Object, kwargs: Object) -> Object:
 
 def _cast_objects(f: Function, array: Object, dtype: Object, *args: Object, **kwargs: Object) -> Object:
     """Return `array.astype(dtype)` of an array of objects, some of which may be traced numbers."""
-    numbers = array if to_dtype(dtype).hasobject else numbers_of_objects(array)
+    numbers = array if to_dtype(dtype).hasobject else numbers_of_objects(array, vars(SOURCES.operations)["call"](float))
     return f(dtype, *args, **kwargs) if numbers is array else stack_nested(numbers).astype(dtype, *args, **kwargs)
 
 

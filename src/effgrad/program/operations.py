@@ -11,7 +11,6 @@ import functools
 import itertools
 import operator
 import sys
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,18 @@ from effgrad.program.infix import (
     written_out,
     xor,
 )
-from effgrad.program.managers import Stepping, awaited, by_items, context, context_async, iterate_async, method_of
+from effgrad.program.managers import (
+    Stepping,
+    awaited,
+    by_items,
+    class_item,
+    context,
+    context_async,
+    iterate_async,
+    method_of,
+    missing_item,
+)
+from effgrad.program.object_arrays import holds_objects
 from effgrad.program.plain_writes import as_objects, by_traced_index, has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
@@ -108,20 +118,6 @@ def held_item(a: Object, key: Object) -> Object:
         return by_fields(lambda field: field[key], a, result)
     copies = is_subclass(a) and isinstance(result, Tracer) and result.ndim
     return perform(np.ndarray.__getitem__, operator.getitem, (a, key), {}) if copies else result
-
-
-def class_item(a: Object) -> Object:
-    """Return a function for the `__class_getitem__` of a class, if that is written in Python, else None."""
-    found = getattr(a, "__class_getitem__", None) if isinstance(a, type) else None
-    if type(found) is not MethodType or hasattr(type(a), "__getitem__"):
-        return None
-    return lambda _, key: call(found)(key)
-
-
-def missing_item(a: Object, key: Object) -> Object:
-    """Return the `__missing__` of a dictionary, if that is written in Python and the key is absent, else None."""
-    found = method_of(type(a), "__missing__") if isinstance(a, dict) else None
-    return None if found is None or key in a else found
 
 
 def record_item(a: Any) -> Any:
@@ -212,8 +208,11 @@ def write(array: Object, key: Object, value: Object) -> None:
         handle(array)[key] = value
 
 
-def _into_array(operate: Object, a: Object, b: Object) -> Object:
+def _into_array(operate: Object, plainly: str, a: Object, b: Object) -> Object:
     """Perform an augmented assignment to a plain array."""
+    if memories and (holds_objects(a) or holds_objects(b)):
+        write_item(globals()[plainly](a, b), a, ...)
+        return a
     if not takes(a, b):
         preserve(a)
         return operate(a, b)
@@ -241,7 +240,7 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
                 return otherwise(a, b)
             b = read(b) if is_builtin(a) else b
         if type(a) is np.ndarray:
-            return _into_array(operate, a, b)
+            return _into_array(operate, plainly, a, b)
         if is_builtin(a):
             return operate(a, b)
         found = scaling(name, a, b) or method_of(type(a), method)

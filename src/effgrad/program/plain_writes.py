@@ -13,7 +13,7 @@ from effgrad.arrays.signatures import check_out, without_out
 from effgrad.arrays.value import Tracer, example, plain, staging, traced_inside
 from effgrad.arrays.written import handle, logs_all, memories, memory_of, read
 from effgrad.nested import leaves
-from effgrad.program.listed import objects
+from effgrad.program.object_arrays import has_objects, notice, objects
 from effgrad.program.subclasses import is_held
 from effgrad.vocabulary import Function, Object, Params, Tree
 
@@ -82,6 +82,8 @@ def _counted(value: object, array: object) -> Object:
 
 def as_objects(array: Object, key: Object, value: Object) -> Object:
     """Return what to write to items of an array of objects: if there are several items, an array of traced values."""
+    if has_objects(value):
+        notice()
     several = traced_inside(value) and np.ndim(np.broadcast_to(True, array.shape)[key])
     return objects(value) if several else value
 

@@ -37,8 +37,9 @@ from effgrad.program.handed import each_item, hand_out
 from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, LinkedUfunc, Namespace, content, like
-from effgrad.program.listed import of_objects, with_listed_values, with_objects
+from effgrad.program.listed import with_listed_values
 from effgrad.program.methods import bound_method, in_memory, of_array, of_number, of_traced
+from effgrad.program.object_arrays import noticed, of_objects, with_objects
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import Rules, WithItems, creating
@@ -367,7 +368,8 @@ def vectorized(f: Any) -> Object:
         return f
     clone = object.__new__(np.vectorize)
     vars(clone).update(vars(f), pyfunc=call(f.pyfunc))
-    return MethodType(call(np.vectorize.__call__), clone)
+    target = call(np.vectorize.__call__)
+    return lambda *args, **kwargs: noticed(target(clone, *args, **kwargs))
 
 
 def instance(f: Any) -> Object:

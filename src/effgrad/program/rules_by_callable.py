@@ -37,16 +37,9 @@ from effgrad.primitives import ufuncs
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
-from effgrad.program.duck_arrays import by_protocol, source_of, to_traced
-from effgrad.program.listed import (
-    array_of_objects,
-    gathered,
-    gatherer,
-    given_arrays,
-    given_tables,
-    numbers_of_objects,
-    ungathered,
-)
+from effgrad.program.duck_arrays import by_each_item, by_protocol, source_of, to_traced
+from effgrad.program.listed import gathered, gatherer, given_arrays, given_tables, ungathered
+from effgrad.program.object_arrays import array_of_objects, has_objects, holds_objects, noticed, numbers_of_objects
 from effgrad.program.plain_writes import WRITING, holds_traced, with_out, writing
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_mask, has_subclass, perform
@@ -351,6 +344,9 @@ def seeing_options(f: Object) -> Object:
 def _by_class(f: Object, target: Object, args: Object, kwargs: Object) -> Object:
     """Return the result that the class of an argument decides, an array subclass or a table, or `NotImplemented`."""
     given = *args, *kwargs.values()
+    if memories and any(map(holds_objects, args)):
+        by_class = by_protocol(f, args, kwargs) if has_subclass(given) else NotImplemented
+        return by_each_item(f, args, kwargs) if by_class is NotImplemented else by_class
     if has_subclass(given) and holds_traced((args, kwargs)):
         source = source_of(f) if f is not np.clip and has_mask(given) else None  # clip leaves no element out
         if source is not None:
@@ -372,15 +368,15 @@ def with_records(f: Object, target: Object) -> Object:
         if args and type(args[0]) in TEXTUAL:
             refuse_texts(args[0])
         if args and dtype is not None and not to_dtype(dtype).hasobject:
-            args = (numbers_of_objects(args[0]), *args[1:])
-        if args and dtype is not None and to_dtype(dtype).hasobject and not {*kwargs} - {"dtype"}:
-            if traced_inside(args[0]):
-                return array_of_objects(args[0])
+            args = (numbers_of_objects(args[0], vars(SOURCES.operations)["call"](float)), *args[1:])
+        objects = to_dtype(dtype).hasobject if dtype is not None else args and has_objects(args[0])
+        if args and objects and not {*kwargs} - {"dtype"} and traced_inside(args[0]):
+            return noticed(array_of_objects(args[0]))
         if args and dtype is not None and to_dtype(dtype).names is not None and traced_inside(args[0]):
             result = f(plain_tree(args[0]), *args[1:], **kwargs)
             vars(SOURCES.operations)["write_item"](args[0], result, ...)
             return result
-        return target(*args, **kwargs)
+        return noticed(target(*args, **kwargs))
 
     return given
 

@@ -1,0 +1,106 @@
+"""Arrays of objects: traced numbers, and objects of the program's classes, whose methods NumPy would call unread.
+
+While a session has arrays of objects, no operator of arrays is taken for Python's own, so that functions and operators
+of these arrays can apply rewritten methods to the items (`effgrad.program.duck_arrays.by_each_item`).
+"""
+
+import functools
+import gc
+
+import numpy as np
+
+from effgrad.arrays.value import LISTS, Tracer, plain_tree, traced_inside
+from effgrad.arrays.written import Memory, enter, memories, read, running
+from effgrad.nested import map_leaves
+from effgrad.program.listed import NUMBERS
+from effgrad.vocabulary import Function, Object
+
+
+def objects(value: Object) -> np.ndarray:
+    """Return `np.array(value, dtype=object)` of a traced array, or of nested lists with traced values."""
+    shape = np.array(plain_tree(value), dtype=object).shape
+    result = np.empty(shape, dtype=object)
+    for place in np.ndindex(shape):
+        result[place] = functools.reduce(lambda part, index: part[index], place, value)
+    return result
+
+
+def of_objects(f: Object) -> bool:
+    """Whether a function of NumPy is a ufunc made by `np.frompyfunc`, which works on objects only."""
+    return isinstance(f, np.ufunc) and set("".join(f.types)) <= set("O->")
+
+
+def with_objects(ufunc: Object, method: str, rewrite: Function) -> Object:
+    """Return a method of a ufunc of objects with its function rewritten; traced arrays are arrays of traced numbers."""
+    (function,) = [part for part in gc.get_referents(ufunc) if callable(part)]
+    options = {} if ufunc.identity is None else {"identity": ufunc.identity}
+    f = getattr(np.frompyfunc(rewrite(function), ufunc.nin, ufunc.nout, **options), method)
+
+    def given(*args: Object, **kwargs: Object) -> Object:
+        return noticed(f(*map(array_of_objects, args), **{key: read(value) for key, value in kwargs.items()}))
+
+    return given
+
+
+def array_of_objects(given: Object) -> Object:
+    """Return an array or list that holds traced numbers as an array of objects; return other values unchanged."""
+    value: Object = read(given)
+    if isinstance(value, Tracer):
+        value = value.tolist()  # type: ignore[attr-defined]
+        return objects(value) if type(value) is list else objects([value]).reshape(())
+    return objects(value) if type(value) in LISTS and traced_inside(value) else value
+
+
+def numbers_of_objects(value: Object, number: Function) -> Object:
+    """Return an array of objects, if traced numbers are among or inside of them, as nested lists of numbers.
+
+    `number` converts an object of a class of the program. Other values are returned unchanged.
+    """
+    if not isinstance(value, np.ndarray) or isinstance(value, Tracer) or value.dtype != object:
+        return value
+    numbers = map_leaves(lambda item: number(item) if is_users_object(item) else item, value.tolist())
+    return numbers if traced_inside(numbers) else value
+
+
+def is_users_object(item: Object) -> bool:
+    """Whether NumPy makes an array of objects of a list with an item, since it is no number, text, array or list."""
+    others = (*NUMBERS, str, bytes, type(None))
+    return not isinstance(item, others) and not any(hasattr(type(item), name) for name in ("__array__", "__len__"))
+
+
+def holds_objects(value: object) -> bool:
+    """Whether a value is an array of objects, some of which are of classes of the program."""
+    if isinstance(value, Tracer) or not isinstance(value, np.ndarray) or value.dtype != object:
+        return False
+    return any(map(is_users_object, value.flat))
+
+
+class Noticed(Memory):
+    """The entry of a session in the table of memories while its program has arrays of objects."""
+
+    def __init__(self) -> None:
+        self.owner: Object = lambda: None
+
+    def write_back(self) -> None:
+        """Do nothing: no array is marked."""
+
+
+def noticed(result: Object) -> Object:
+    """Return a result, and notice it if it is an array that holds objects of the program's classes."""
+    if holds_objects(result):
+        notice()
+    return result
+
+
+def notice() -> None:
+    """Let operators of arrays look for objects of the program's classes in them, until the session ends."""
+    session = running()
+    if session is not None and -session.started not in memories:
+        session.held[-session.started] = Noticed()
+        enter(-session.started, session.held[-session.started])
+
+
+def has_objects(value: object) -> bool:
+    """Whether objects of which NumPy makes an array of objects are among the items of lists."""
+    items: Object = value
+    return any(map(has_objects, items)) if type(value) in LISTS else is_users_object(value)
