@@ -37,7 +37,7 @@ PLAIN_CALLS = frozenset((
 # Parts of the paths of libraries: of this package, whose rules test for traced values, and of installed packages.
 LIBRARY_PATHS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "site-packages", "dist-packages")
 # Parts of the paths of libraries of arrays, which ask for protocols by the type of a value.
-OF_PROTOCOLS = (LIBRARY_PATHS[0], *(f"{os.sep}{name}{os.sep}" for name in ("dask", "array_api_strict", "cupy", "sparse")))
+OF_PROTOCOLS = (LIBRARY_PATHS[0], *map(f"{os.sep}{{}}{os.sep}".format, ("dask", "array_api_strict", "cupy", "sparse")))
 # Attributes of an array that do not depend on its elements.
 OUTLINE = frozenset(("shape", "ndim", "size", "dtype"))
 
