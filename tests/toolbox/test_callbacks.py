@@ -384,3 +384,25 @@ def test_a_branch_that_moves_is_refused_in_programs_too(around):
 
     with pytest.raises(NoRule, match=r"jumps near t = 0\.5"):
         around(grad(risen))(0.5)
+
+
+def test_a_residual_that_stores_its_unknowns_ends_with_the_found_ones():
+    """It kept the exact minimum, at which derivatives are taken, instead of the one that SciPy had found."""
+    t = np.linspace(0, 2, 15)
+    stored = []
+
+    def fitted(data):
+        def residual(p):
+            stored[:] = [p]
+            return p[0] * np.exp(-p[1] * t) - data
+
+        result = so.least_squares(residual, [2.0, 1.0])
+        fields = [result[name] for name in ("x", "fun", "jac", "grad", "cost")]
+        assert len(fields) == 5
+        return stored[0]
+
+    data = 2.5 * np.exp(-1.3 * t) + 0.01 * np.sin(9 * t)
+    found, expected = vjp(fitted, data)[0], so.least_squares(
+        lambda p: p[0] * np.exp(-p[1] * t) - data, [2.0, 1.0]
+    ).x  # fmt: skip
+    np.testing.assert_array_equal(found, expected)

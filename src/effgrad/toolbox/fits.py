@@ -89,8 +89,8 @@ def _least_squares(call: Call) -> Value:
         return loss.cost(residuals(x))
 
     def last_at_solution(field: Value) -> Value:
-        """Return a field after a call at the solution, for functions that store the unknowns of their last call."""
-        residuals(x)
+        """Return a field after a call at SciPy's solution, for functions that store the unknowns of their last call."""
+        residuals(fields["x"])
         return field
 
     x = minimum(cost, result.x, _pairs(call.get("bounds")), "scipy.optimize.least_squares")
