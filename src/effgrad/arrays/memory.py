@@ -4,7 +4,8 @@ A traced value never changes; an array that the program writes to is a *variable
 `Storage`: a base value and a log of writes. The array and its views are handles on the storage, each with the
 addresses of its elements. The addresses are themselves a NumPy array. They are indexed, reshaped and transposed as the
 program does with the array, so NumPy decides which elements two handles share. A read takes each element from its
-last writer. A loop that fills an array therefore takes linear time and records one operation (`overwrite`).
+last writer. A loop that fills an array therefore takes linear time and records one operation (`overwrite`). A few
+writes of slices are merged into the base by `setitem`, whose slices take less time than listed addresses.
 """
 
 import bisect
@@ -26,7 +27,8 @@ from effgrad.arrays.value import (
     outline,
     plain,
 )
-from effgrad.vocabulary import DType, Function, Shape, Value
+from effgrad.arrays.write_log import WriteLog, elements_of, selected
+from effgrad.vocabulary import DType, Function, Value
 
 Path = tuple[Callable[[Any], Any], ...]
 # The time of a write, its addresses, and what it overwrote: numbers, or each element's last write and its index there.
@@ -36,14 +38,16 @@ Write = tuple[int, Any, Any]
 # memory has at most ELEMENTS elements for each: to read from one takes as long as to copy thousands of elements.
 MANY = 3
 ELEMENTS = 4096
+# A merge of as few writes of slices copies the memory for each, if it has at most so many elements.
+COPIED = 16384
 
 
 class Storage:
     """The memory that an array and its views share: a base value, and the writes since."""
 
     __slots__ = (
-        "base", "parts", "addresses", "dtype", "version", "writes", "writer", "element", "written", "unwritten",
-        "borrowed", "made_at", "merged_at", "history", "rewound", "raw", "log", "visited",
+        "base", "parts", "addresses", "dtype", "version", "writes", "written", "unwritten", "borrowed", "made_at",
+        "merged_at", "history", "rewound", "raw", "log", "visited",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
@@ -52,10 +56,7 @@ class Storage:
         self.dtype = plain(base).dtype
         self.addresses: Any = None
         self.version = 0
-        self.writes: list[Value] = []
-        # For each address: the number of the last write there, or -1, and the index of the element in that write.
-        self.writer: Any = None
-        self.element: Value = None
+        self.writes = WriteLog()
         # The arrays to make mutable at the first write; None after it.
         self.unwritten: list[weakref.ref[Tracer]] | None = []
         # For each address, the time of the last write there.
@@ -100,7 +101,7 @@ class Storage:
         return [p for p in parts if p.again is not None and p not in self.parts and self.made_at < p.begun]
 
     def state(self) -> dict[str, Value]:
-        names = ("base", "writes", "writer", "element", "written", "merged_at", "history", "rewound", "log")
+        names = ("base", "writes", "written", "merged_at", "history", "rewound", "log")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, object]) -> None:
@@ -111,39 +112,55 @@ class Storage:
     def rewind(self, time: int) -> None:
         """Undo all writes after a time."""
         while self.history is not None and self.merged_at > time:
-            self.base, self.writes, self.writer, self.element, self.log, self.merged_at, self.history = self.history
+            self.base, self.writes, self.log, self.merged_at, self.history = self.history
         first = bisect.bisect(self.log, time, key=operator.itemgetter(0))
         undone, self.log = self.log[first:], self.log[:first]
-        self.writer, self.element = copied(self.writer), copied(self.element)
+        self.writes = self.writes.copy()
         if any(type(before) is not tuple for _, _, before in undone):
             self.base = self.base.copy()
         for _, addresses, before in reversed(undone):
-            if type(before) is tuple:
-                self.writer[addresses], self.element[addresses] = before
-                continue
-            self.base.reshape(-1)[addresses] = before
-            if self.writer is not None:
-                self.writer[addresses] = -1
+            if type(before) is not tuple:
+                self.base[selected(addresses, self.addresses)], before = before, (-1, 0)
+            self.writes.put_back(addresses, self.addresses, before)
         self.version = next(clock)
         self.rewound = self.borrowed = True
 
     def _note(self, addresses: Value, plainly: bool) -> None:
         """Log what a write overwrites, if a part that may run again has begun since that was written."""
-        if not Part.first or self.written is not None and np.all(self.written[addresses] > Part.latest):
+        at = selected(addresses, self.addresses)
+        if np.all(self.written[at] > Part.latest):
             return
         before: Value = -1, 0
         if plainly:
-            before = self.base.reshape(-1)[addresses].copy()
-        elif self.writer is not None:
-            before = self.writer[addresses].copy(), self.element[addresses].copy()
+            before = self.base[at].copy()
+        elif self.writes:
+            writer, element = self.writes.sources(addresses, self.addresses)
+            before = writer.copy(), element.copy()
+        self.written[at] = self.version
         self.log.append((self.version, addresses, before))
 
     def write(self, addresses: Value, value: Value) -> None:
+        self._prepare_write(addresses)
+        if self.raw is not None:
+            self.raw.wrote(addresses, value)
+        plainly = not self.writes and not isinstance(value, Tracer) and type(self.base) is np.ndarray
+        if self.written is None:
+            self.written = np.zeros(self.addresses.shape, int)
+        if Part.first:
+            self._note(addresses, plainly)
+        if not plainly:
+            self.writes.append(addresses, value)
+            return
+        if self.borrowed:
+            self.base, self.borrowed = self.base.copy(), False
+        self.base[selected(addresses, self.addresses)] = value
+
+    def _prepare_write(self, addresses: Value) -> None:
+        """Make the views mutable, and keep what reruns of checkpoints need."""
         if parts := PARTS.get():
             rewind(self, parts)
         if self.rewound:
             self.writes, self.written, self.rewound = self.writes.copy(), copied(self.written), False
-            self.writer, self.element = copied(self.writer), copied(self.element)
         for part in parts:
             if part.running and (part not in self.parts or self.raw is not None):
                 part.touched.setdefault(self, []).append(addresses)
@@ -153,39 +170,31 @@ class Storage:
                 view.become_mutable()
         self.unwritten = None
         self.version = next(clock)
-        if self.raw is not None:
-            self.raw.wrote(addresses, value)
-        plainly = not self.writes and not isinstance(value, Tracer) and type(self.base) is np.ndarray
-        self._note(addresses, plainly)
-        if self.written is None:
-            self.written = np.zeros(self.addresses.size, int)
-        self.written[addresses] = self.version
-        if not plainly:
-            self._append(addresses, value)
-            return
-        if self.borrowed:
-            self.base, self.borrowed = self.base.copy(), False
-        self.base.reshape(-1)[addresses] = value
-
-    def _append(self, addresses: Value, value: Value) -> None:
-        """Add a write to the list of writes."""
-        if self.writer is None:
-            self.writer = np.full(self.addresses.size, -1)
-            self.element = np.zeros(self.addresses.size, int)
-        self.writes.append(value)
-        self.element[addresses] = np.arange(addresses.size).reshape(addresses.shape) if addresses.ndim else 0
-        self.writer[addresses] = len(self.writes) - 1
 
     def merge_writes(self) -> Value:
         """Return the value of the whole memory, which becomes the base; the list of writes is empty afterwards."""
         if self.writes:
             if self.log or self.merged_at < Part.latest:
-                before = (self.base, self.writes, self.writer, self.element, self.log, self.merged_at, self.history)
+                before = (self.base, self.writes, self.log, self.merged_at, self.history)
                 self.merged_at, self.history = next(clock), before
             # The base may be a number broadcast over the memory, or be kept by `history`. So a write goes to a copy.
-            self.base, self.borrowed = self.read(self.addresses), True
-            self.writes, self.writer, self.element, self.log, self.visited = [], None, None, [], 0
+            self.base, self.borrowed = laid_as(self._merged(), self.addresses), True
+            self.writes, self.log, self.visited = WriteLog(), [], 0
         return self.base
+
+    def _merged(self) -> Value:
+        """Return the base with the writes."""
+        count = len(self.writes.values)
+        few = count == 1 or count <= MANY and self.addresses.size <= COPIED
+        simple = few and self.dtype.kind == "f" and self.addresses.ndim and not PARTS.get()
+        indices = self.writes.slices(self.addresses) if simple else None
+        if indices is None:
+            return self._read(self.addresses)
+        value = self.base
+        for index, written in zip(indices, self.writes.values, strict=True):
+            whole = index == (...,) and shape_of(written) == self.addresses.shape
+            value = self._cast(written) if whole else operations.setitem(value, written, index=index)
+        return value
 
     def read(self, addresses: Value) -> Value:
         """The values at some addresses."""
@@ -197,19 +206,17 @@ class Storage:
             rewind(self, parts)
         if not self.writes:
             return self._from_base(addresses)
-        if np.ndim(addresses) == 0:
-            write = self.writer[addresses]
-            if write < 0:
-                return self._from_base(addresses)
-            return self._cast(_elements(self.writes[write], self.element[addresses], ()))
-        writers, elements = self.writer[addresses], self.element[addresses]
         if addresses.size == 0:
             return self._from_base(addresses)
+        latest = self.writes.latest(addresses)
+        if latest is not None:
+            return self._cast(latest)
+        writers, elements = self.writes.sources(addresses, self.addresses)
         first = writers.item(0)
         if (writers == first).all():
             if first < 0:
                 return self._from_base(addresses)
-            return self._cast(_elements(self.writes[first], elements, addresses.shape))
+            return self._cast(elements_of(self.writes.values[first], elements, addresses.shape))
         return self._of_several(writers.ravel(), elements.ravel(), addresses)
 
     def _of_several(self, writers: Value, elements: Value, addresses: Value) -> Value:
@@ -220,8 +227,8 @@ class Storage:
             self.merge_writes()
             return self._from_base(addresses)
         places = np.split(order, starts[1:])
-        written = [(self.writes[k], at) for k, at in zip(chosen, places, strict=True) if k >= 0]
-        values = [v if ndim_of(v) == 0 else _elements(v, elements[at], at.shape) for v, at in written]
+        written = [(self.writes.values[k], at) for k, at in zip(chosen, places, strict=True) if k >= 0]
+        values = [v if ndim_of(v) == 0 else elements_of(v, elements[at], at.shape) for v, at in written]
         kept = [int(at[0]) if len(at) == 1 and ndim_of(v) == 0 else at for v, at in written]
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return operations.overwrite(start, *values, places=tuple(kept))
@@ -240,7 +247,8 @@ class Storage:
             return self.base
         if not self.addresses.shape:  # of one element, which a mask of one truth value reads into a vector
             return np.broadcast_to(self.base, addresses.shape)
-        return getitem(self.base, index=np.unravel_index(addresses, self.addresses.shape))
+        value = getitem(self.base, index=selected(addresses, self.addresses))
+        return value.copy("K") if type(value) is np.ndarray else value  # later writes may change the base
 
     def _cast(self, value: Value) -> Value:
         if isinstance(value, Tracer):
@@ -276,22 +284,6 @@ def _steps(array: Value) -> list[int]:
 
 def copied(array: Value) -> Value:
     return None if array is None else array.copy()
-
-
-def flat(value: Value) -> Value:
-    return value if ndim_of(value) == 1 else np.ravel(value)
-
-
-def _elements(value: Value, elements: Value, shape: Shape) -> Value:
-    """Return elements of a written value, given by their index in the region that it was written to."""
-    size = size_of(value)
-    if size == 1:
-        if isinstance(plain(value), np.ndarray):  # take the number out of an array that could be written to
-            value = getitem(value, index=(0,) * ndim_of(value))
-        return value if shape == () else np.broadcast_to(value, shape)
-    if np.size(elements) == size and np.array_equal(np.ravel(elements), np.arange(size)):
-        return value if shape_of(value) == shape else np.reshape(value, shape)
-    return flat(value)[elements]
 
 
 def _with_flag(value: Value, write: bool) -> Value:
@@ -357,6 +349,11 @@ class Handle:
         if self.half is not None:
             value = self.half.combine(self.storage.read(addresses), value)
         self.storage.write(addresses, value)
+
+    def holds(self, view: "Handle", addresses: Value) -> bool:
+        """Whether a view has the elements at some addresses, so that `a[i] += v` need not write them once more."""
+        same = view.storage is self.storage and view.half is self.half is None
+        return same and np.array_equal(view.located(), addresses) and not is_read_only(self.located())
 
     def attach(self, value: Tracer) -> None:
         value.handle = self

@@ -31,6 +31,7 @@ from effgrad.arrays.value import (
     plain_tree,
     staging,
 )
+from effgrad.arrays.write_log import spread
 from effgrad.errors import Detached
 from effgrad.vocabulary import Activation, DType, Function, Index, Option, Shadow, Shape, Value
 
@@ -345,7 +346,9 @@ def _write(array: Tracer, index: Index, value: Value) -> None:
         handle.write(handle.located(), whole)
         return
     addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
-    value = _spread(value, np.shape(addresses))
+    if type(value) is Mutable and handle.holds(value.handle, addresses):
+        return
+    value = spread(value, np.shape(addresses))
     if dtype_of(value).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")
     if type(value) is Mutable or isinstance(plain(value), np.ndarray):
@@ -373,20 +376,6 @@ def _where(mask: Value, value: Value, array: Value) -> Value:
         return None
     mask = np.reshape(mask, (*mask.shape, *(1,) * inner))
     return np.where(mask, as_item(value, array.dtype), array)
-
-
-def _spread(value: Value, shape: Shape) -> Value:
-    """Return a value broadcast to the shape of the elements that it is written to; a number stays a number."""
-    given = shape_of(value)
-    if given in (shape, ()):
-        return value
-    while len(given) > len(shape) and given[0] == 1:
-        given = given[1:]
-    if given != shape_of(value):
-        value = np.reshape(value, given)
-    if np.broadcast_shapes(given, shape) != shape:
-        raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
-    return np.broadcast_to(value, shape)
 
 
 def _replace(array: Tracer, value: Tracer) -> None:

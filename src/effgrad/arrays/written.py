@@ -19,12 +19,13 @@ from effgrad import forks
 from effgrad.arrays.layout import DOUBLES, has_field, memory_at
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
-from effgrad.arrays.memory import ComplexPart, Handle, Storage, flat
+from effgrad.arrays.memory import ComplexPart, Handle, Storage
 from effgrad.arrays.parts import PARTS, Part, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.registries import Registry
 from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, plain, plain_tree
+from effgrad.arrays.write_log import put, selected
 from effgrad.errors import Detached
 from effgrad.vocabulary import Array, DType, Index, Value
 
@@ -169,7 +170,7 @@ def logs_all() -> bool:
 
 
 class Memory:
-    """The elements of one dtype in the memory of the array `owner`: a flat array of them, and the log of writes."""
+    """The elements of one dtype in the memory of the array `owner`, in its shape or flat, and the log of writes."""
 
     def __init__(self, owner: Array, dtype: DType, session: Session, storage: Storage | None = None) -> None:
         low, high = np.lib.array_utils.byte_bounds(owner)
@@ -179,17 +180,21 @@ class Memory:
         self.dropped = weakref.ref(owner, forgetting(held, key))
         # An array at the owner's address that does not keep the memory alive: it is used only while the owner lives.
         self.flat = memory_at(low, (high - low) // dtype.itemsize, dtype)
-        self.storage = Storage(self.flat.copy(), PARTS.get()) if storage is None else storage
+        in_order = storage is None and owner.dtype == dtype and owner.flags.c_contiguous and owner.ndim > 0
+        if storage is None:  # slices of an array of the owner's shape take less time than places in a flat one
+            storage = Storage(self.flat.reshape(owner.shape if in_order else -1).copy(), PARTS.get())
+            self.kept = None
+        else:
+            self.kept = owner  # another array of the storage may still write to this memory
+        self.storage, self.places = storage, np.ascontiguousarray(storage.locate(()))
         self.storage.raw = self
-        self.kept = None if storage is None else owner  # another array of the storage may still write to this memory
-        self.places = self.storage.locate(()) if storage is None else np.arange(self.flat.size)
         self.mark = mark(dtype)
         self.marked = np.zeros(self.flat.size, bool)
         self.views: dict[int, tuple[Any, Place]] = {}
         self.values: dict[int, tuple[Any, int, Any]] = {}
         self.records = owner.dtype
-        if owner.dtype == dtype and owner.flags.c_contiguous:
-            self.views[id(owner)] = self.owner, (self.places.reshape(owner.shape), None)
+        if in_order:
+            self.views[id(owner)] = self.owner, (self.places, None)
 
     def place(self, array: Array) -> Place:
         """Return the addresses of an array's elements, and `REAL` or `IMAGINARY` if it sees only that part of them."""
@@ -231,7 +236,7 @@ class Memory:
         """Return a `Mutable` that reads and writes an array through this memory, for functions that write in place."""
         at, half = self.place(array)
         result: Value = Mutable(OUTERMOST, None, None)
-        path = () if self.storage.addresses is at else (lambda value: flat(value)[at],)
+        path = () if self.storage.addresses is at else (lambda value: value[selected(at, self.places)],)
         Handle(self.storage, path if half is None else (*path, half), at, version=-1, half=half).attach(result)
         return result
 
@@ -248,9 +253,9 @@ class Memory:
         if traced:
             marking.add(self.token)
             self.storage.base = base_like(self.storage.base, example(value, form=True))
-        self.marked[at] = traced
+        put(self.marked, at, self.places, traced)
         if (owner := self.owner()) is not None:  # keeps the memory while it is written to
-            self.flat[at] = self.mark if traced else value
+            put(self.flat, at, self.places, self.mark if traced else value)
         del owner
 
     def write_back(self) -> None:
@@ -259,12 +264,11 @@ class Memory:
         if owner is None or not self.marked.any():
             return
         storage, (at,) = self.storage, np.nonzero(self.marked)
-        base = numbers_of(storage.base).reshape(-1)
-        numbers = np.array(np.broadcast_to(base, self.flat.shape))[at]
+        numbers = np.array(np.broadcast_to(numbers_of(storage.base), self.places.shape)).reshape(-1)[at]
         if storage.writes:
-            writers, elements = storage.writer[at], storage.element[at]
+            writers, elements = storage.writes.sources(at, storage.addresses)
             for k in np.unique(writers[writers >= 0]):
-                chosen, value = writers == k, numbers_of(storage.writes[k])
+                chosen, value = writers == k, numbers_of(storage.writes.values[k])
                 numbers[chosen] = value.reshape(-1)[0 if value.size == 1 else elements[chosen]]
         self.flat[at] = numbers
         self.marked[at] = False
