@@ -260,10 +260,18 @@ def objects_that_share_their_attributes(x):
     return a.y * b.y
 
 
+def copied(x):
+    o = Held(y=x[0] * 1.0)
+    for _ in range(40):
+        o.y = o.y + 0.1
+        q = copy.copy(o)
+    return q.y * o.y
+
+
 CAPTURED = [
     descent_on_a_dictionary, descent_on_dictionaries_made_anew, descent_on_an_attribute,
     objects_that_share_their_attributes, methods_and_a_property, objects_in_a_list, arrays_changed_in_place,
-    items_of_a_dictionary,
+    items_of_a_dictionary, copied,
     items_read_while_others_change, until_an_attribute_is_large, the_array_before, the_array_before_changed_in_place,
     two_names_of_an_object, class_attributes, returns_in_branches, jumps, exchanged_attributes, objects_in_objects,
     calls_in_comprehensions, two_loops_and_a_write_between,
@@ -301,14 +309,6 @@ def read_by_other_code(x):
         o.y = o.y + 0.1
         z = vars(o)["y"]
     return z * o.y
-
-
-def copied(x):
-    o = Held(y=x[0] * 1.0)
-    for _ in range(40):
-        o.y = o.y + 0.1
-        q = copy.copy(o)
-    return q.y * o.y
 
 
 def first_assigned_in_the_loop(x):
@@ -405,8 +405,8 @@ def looked_for_among_values(x):
 
 UNROLLED = {
     looked_for_among_values: None,
-    another_name_written_after: "another name", an_object_that_changes: "something else", read_by_other_code: "'vars'",
-    copied: "__reduce_ex__", first_assigned_in_the_loop: "for the first time", assigned_in_a_test: "in a test",
+    another_name_written_after: "another name", an_object_that_changes: "that it replaces",
+    read_by_other_code: "'vars'", first_assigned_in_the_loop: "for the first time", assigned_in_a_test: "in a test",
     an_operator_of_the_program: "not captured", a_setter: "property", an_array_with_two_places: None,
     objects_made_in_the_loop: None, dataclasses_replaced: None,
 }  # fmt: skip

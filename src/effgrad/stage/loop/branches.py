@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from effgrad.living import LivingSet
-from effgrad.stage.loop import planes
+from effgrad.stage.loop import objects, planes
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.buffers import BOOL, Element, load
 from effgrad.stage.loop.carried import Unknown
@@ -159,9 +159,10 @@ class Branches(Evaluator):
         if type(a) is type(b) and same_structure(a, b):
             pairs = zip(parts_of(a) or (), parts_of(b) or (), strict=True)
             parts = [self.joined(x, y, blocks, name, names) for x, y in pairs]
-            return like(a, map(self.certain, parts) if isinstance(a, Complex) else parts)
+            return objects.either(like(a, map(self.certain, parts) if isinstance(a, Complex) else parts), a, b, self)
         if isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b:
             return a
+        objects.check_branches(a, b, name, self)
         if any(not isinstance(x, (*SYMBOLIC, bool, int, float, np.generic)) for x in (a, b)):
             raise NotCaptured(f"{name!r} is something else in the two branches")
         view = self.filled_by_both(a, b, blocks, name)

@@ -10,9 +10,10 @@ import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import BOOL, FLOAT, INT
+from effgrad.stage.loop.containers import parts_of
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
-from effgrad.stage.loop.operands import Counted, Lazy, Value, View, classes_of, symbolic, times
+from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, classes_of, symbolic, times
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.special_methods import run_by_python
 from effgrad.stage.loop.symbols import Symbols
@@ -148,6 +149,12 @@ def _isinstance(c: Symbols, value: Value, kind: Value) -> Value:
         weak = isinstance(value, Lazy) and value.weak
         return isinstance(sample if value.shape else sample.item() if weak else sample[()], kind)
     return isinstance(1, kind) if isinstance(value, Affine) else isinstance(value, kind)
+
+
+@rule(type)
+def _type(c: Symbols, *args: Value) -> Value:
+    is_container = len(args) == 1 and parts_of(args[0]) is not None and not isinstance(args[0], Complex)
+    return type(args[0]) if is_container else c.applied(type, list(args), {})
 
 
 @rule(callable)

@@ -24,13 +24,14 @@ from effgrad.stage.loop import (
     library,
     lists,
     masks,
+    objects,
     planes,
     registry,
     rule_calls,
 )
 from effgrad.stage.loop.affine import NotCaptured, as_constant
 from effgrad.stage.loop.augmented import Augmented
-from effgrad.stage.loop.containers import only_makes
+from effgrad.stage.loop.containers import is_made, only_makes
 from effgrad.stage.loop.desugar import Loop, leaves, origin, result_of
 from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function, Returned
@@ -148,6 +149,9 @@ class Capture(Augmented):
 
     def assign_place(self, holder: Value, key: Value, value: Value, at: ast.expr) -> None:
         """Assign to an attribute of an object, or to an item of a dictionary."""
+        if is_made(holder):
+            objects.assign(holder, key, value, self)
+            return
         name = self.places.assigned(holder, key)
         if isinstance(value, Lazy) and value.shape and is_worth_keeping(value.value):
             self.keep(value, at)
@@ -331,12 +335,22 @@ class Capture(Augmented):
             return self.call(inside, args, kwargs)
         if only_makes(f, *args):
             return f(*args, **kwargs)
+        if (copied := objects.copied(f, args, kwargs, self)) is not None:
+            return copied
+        if f is super and not args:
+            return objects.parent(self.frames[-1])
+        if objects.is_plain_class(f):
+            made = self.own(objects.begun(f))
+            objects.initialize(made, args, kwargs, self)
+            return made
         derivative = derivatives.as_derivative(f)
         if derivative is not None:
             return derivatives.called(self, derivative, list(map(self.current, args)), kwargs)
         if isinstance(f, derivatives.Pullback):
             return f(*args)
         if type(getattr(f, "__self__", None)) is dict and f.__name__ in ("items", "values", "get"):
+            if symbolic(args[:1]):
+                raise NotCaptured("a value that the loop computes, as the key of a dictionary")
             found = self.places.read(f, args)
             return self.held(found.name) if isinstance(found, Place) else self.lift(found)
         if lists.is_append(f):

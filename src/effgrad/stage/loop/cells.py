@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from effgrad.living import LivingSet
-from effgrad.stage.loop import planes
+from effgrad.stage.loop import objects, planes
 from effgrad.stage.loop.affine import NotCaptured, affine, as_constant, variable
 from effgrad.stage.loop.buffers import Buffer, load
 from effgrad.stage.loop.carried import Cell, Growth, Unknown
@@ -55,7 +55,8 @@ class Cells:
         self.ends: dict[str, Value] = {}
         # The arrays of the names that no step rebinds or writes to, by their cells.
         self.kept: dict[Buffer, Value] = {}
-        self.initial = {name: self.first(capture.current(frame.own[name])) for name in sorted(inner)}
+        before = {n: objects.adopted(capture.current(frame.own[n]), n, self) for n in sorted(inner)}
+        self.initial = {name: self.first(value) for name, value in before.items()}
         # The names of arrays that have another name too.
         self.shared = {
             name
@@ -138,6 +139,9 @@ class Cells:
     def update(self, frame: Frame) -> None:
         """At the end of a step, write the values of the names into their cells."""
         current = self.capture.twins.current
+        objects.check_names({name: frame.own.get(name) for name in {**self.inner, **dict.fromkeys(self.outer)}})
+        for name, cell in self.inner.items():
+            objects.check_replaced(cell, frame.own.get(name), name, origin(self.loop))
         values = [(name, cell, current(frame.own.get(name, UNBOUND))) for name, cell in self.inner.items()]
         found = [x for name, cell, v in values for x in _cells_in(name, cell, self.initial[name], v)]
         self.check_aliases(found)

@@ -1,4 +1,8 @@
-"""The containers whose items a loop carries: tuples, lists, dictionaries, named tuples and frozen dataclasses."""
+"""The containers whose items a loop carries: tuples, lists, dictionaries, and objects of the program.
+
+An object is carried if it is a named tuple or a frozen dataclass, which nothing can change, or if the capture has made
+it (`effgrad.stage.loop.objects`): then its attributes hold symbolic values, and `MADE` says which objects it may be.
+"""
 
 import dataclasses
 from collections.abc import Iterable
@@ -8,15 +12,30 @@ from effgrad.stage.loop.affine import NotCaptured
 
 # How the module of a named tuple's `__new__` begins.
 NAMED = "namedtuple_"
+# The key, in the `__dict__` of an object that a capture has made, for a set of tokens, one for each object that it may
+# be for the program. No attribute has such a name.
+MADE = "made in a capture"
 
 
 def parts_of(value: Any) -> list[Any] | None:
-    """The items of a tuple, a list or a dictionary, or the fields of a frozen dataclass; None for other values."""
+    """The items of a tuple, a list or a dictionary, or the attributes of an object; None for other values."""
     if isinstance(value, tuple | list):
         return list(value)
     if isinstance(value, dict):
         return list(value.values())
+    if is_made(value):
+        return [value.__dict__[name] for name in attributes_of(value)]
     return [getattr(value, name) for name in fields_of(value)] if is_frozen(value) else None
+
+
+def is_made(value: Any) -> bool:
+    """Whether a capture has made an object."""
+    return type(value) is not super and MADE in getattr(value, "__dict__", ())
+
+
+def attributes_of(value: Any) -> list[str]:
+    """The names of the attributes of an object that a capture has made, in an order that does not depend on them."""
+    return sorted(value.__dict__.keys() - {MADE})
 
 
 def like(value: Any, parts: Iterable[Any]) -> Any:
@@ -29,6 +48,10 @@ def like(value: Any, parts: Iterable[Any]) -> Any:
         named = isinstance(value, tuple) and hasattr(value, "_fields")  # planes, or a named tuple of the program
         return type(value)(*parts) if named else list(parts) if isinstance(value, list) else tuple(parts)
     made = object.__new__(type(value))
+    if is_made(value):
+        made.__dict__.update(value.__dict__)
+        made.__dict__.update(zip(attributes_of(value), parts, strict=True))
+        return made
     for name, part in zip(fields_of(value), parts, strict=True):
         object.__setattr__(made, name, part)
     return made
@@ -40,6 +63,8 @@ def same_structure(a: Any, b: Any) -> bool:
         return type(a) is type(b) and list(a) == list(b)
     if isinstance(a, tuple | list):
         return isinstance(b, type(a)) and len(a) == len(b)
+    if is_made(a):
+        return type(a) is type(b) and is_made(b) and attributes_of(a) == attributes_of(b)
     return type(a) is type(b) and is_frozen(a) and is_frozen(b)
 
 

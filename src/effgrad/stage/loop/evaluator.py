@@ -29,6 +29,7 @@ from effgrad.stage.loop.containers import is_immutable, like, parts_of
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function
 from effgrad.stage.loop.ir import Block
+from effgrad.stage.loop.objects import check_read
 from effgrad.stage.loop.operands import (
     Axis,
     Complex,
@@ -235,6 +236,7 @@ class Evaluator(Choices):
             return Method(value, key)
         if isinstance(value, View | Lazy | Complex):
             return library.attribute(self, value, key)
+        check_read(value, key)
         if inspect.ismodule(value) and key in vars(value):  # a module may have another class while a derivative runs
             return vars(value)[key]
         if type(value) is not dict and (name := self.places.name(value, key)) is not None:

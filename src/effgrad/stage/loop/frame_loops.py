@@ -29,6 +29,7 @@ from effgrad.stage.loop.improve import improved
 from effgrad.stage.loop.ir import Region, writes_in
 from effgrad.stage.loop.iteration import RUNS
 from effgrad.stage.loop.names import bound
+from effgrad.stage.loop.objects import released
 from effgrad.stage.loop.operands import (
     Complex,
     Counted,
@@ -331,7 +332,7 @@ def _outside(value: Value, parts: Mapping[Buffer, Value], inputs: Mapping[Buffer
         real, imag = (input_now(v) if isinstance(v, Plane) else v for v in (real, imag))
         return real + 1j * imag
     if (items := parts_of(value)) is not None:
-        return like(value, [_outside(v, parts, inputs) for v in items])
+        return released(like(value, [_outside(v, parts, inputs) for v in items]))
     if isinstance(value, View):
         return parts[value.buffer] if value.buffer in parts else inputs[value.buffer]
     return value

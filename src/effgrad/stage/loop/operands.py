@@ -11,7 +11,7 @@ import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, known_range, variable
 from effgrad.stage.loop.buffers import INT, Buffer, Element, buffers_in, index, integer, load
-from effgrad.stage.loop.containers import parts_of
+from effgrad.stage.loop.containers import is_made, parts_of
 from effgrad.stage.loop.element import MULTIPLY, element, narrowed
 from effgrad.stage.loop.number_classes import Classes, Doubt, NumberClass
 from effgrad.vocabulary import DType
@@ -202,7 +202,9 @@ class Method:
 
 
 def symbolic(values: Value) -> bool:
-    """Whether a value, or anything inside its containers, is symbolic."""
+    """Whether a value, or anything inside its containers, is symbolic, or an object that a capture has made."""
+    if is_made(values):
+        return True
     if (parts := parts_of(values)) is not None:
         return any(map(symbolic, parts))
     if isinstance(values, slice):
