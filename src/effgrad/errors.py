@@ -189,8 +189,8 @@ def takes_plain(name: str | None, what: str) -> str:
     if name is None:
         return (
             f"a traced value was asked for {what} by code that is not read (without source, compiled, or called by "
-            "compiled code, as methods by arrays of objects and properties by match), which would lose its derivative; "
-            "write effgrad.stop_gradient(x) if it is to be a constant, or a function of NumPy"
+            "compiled code), which would lose its derivative; write effgrad.stop_gradient(x) if it is to be a "
+            "constant, or a function of NumPy"
         )
     instead = next((text for start, text in INSTEAD.items() if name.startswith(start)), None)
     otherwise = "effgrad.stop_gradient(x) if it is to be a constant, or a function of NumPy"

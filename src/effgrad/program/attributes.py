@@ -166,3 +166,43 @@ def remove(owner: Value, name: str) -> None:
 def is_object(owner: Value) -> bool:
     """Whether an object may have special attributes: it is an instance, and not a class or a module."""
     return not isinstance(owner, type | ModuleType)
+
+
+# CPython's flag `_Py_TPFLAGS_MATCH_SELF` of the classes whose one positional pattern is matched with the value itself.
+_MATCHES_ITSELF = 1 << 22
+
+
+def class_parts(subject: Value, kind: Value, *keys: int | str) -> tuple[Value, ...] | None:
+    """Return what the patterns inside of a pattern of a class are matched with, or None if it does not match.
+
+    A key is the name of an attribute, or the position of a pattern without a name (PEP 634, class patterns).
+    """
+    if not isinstance(kind, type):
+        raise TypeError("called match pattern must be a type")
+    if not isinstance(subject, kind):
+        return None
+    names = _names_of_parts(kind, keys)
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}")
+    try:
+        return tuple([subject if name is None else _part(subject, name) for name in names])
+    except AttributeError:
+        return None
+
+
+def _names_of_parts(kind: type, keys: tuple[int | str, ...]) -> list[str | None]:
+    """The names of the attributes that the keys of a pattern stand for; None stands for the value itself."""
+    count = sum(isinstance(key, int) for key in keys)
+    itself = not hasattr(kind, "__match_args__") and bool(kind.__flags__ & _MATCHES_ITSELF)
+    known = getattr(kind, "__match_args__", (None,) if itself else ())
+    if type(known) is not tuple:
+        raise TypeError(f"{kind.__name__}.__match_args__ must be a tuple (got {type(known).__name__})")
+    if count > len(known):
+        plural = "" if len(known) == 1 else "s"
+        raise TypeError(f"{kind.__name__}() accepts {len(known)} positional sub-pattern{plural} ({count} given)")
+    return [key if isinstance(key, str) else known[key] for key in keys]
+
+
+def _part(subject: Value, name: str) -> Value:
+    return getattr(subject, name) if isinstance(subject, Tracer) or not is_object(subject) else get(subject, name)

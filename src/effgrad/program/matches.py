@@ -6,7 +6,8 @@ statement with patterns besides values, alternatives, captures and tuples is lef
 
 import ast
 import copy
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 Tree = TypeVar("Tree", bound=ast.AST)
@@ -31,25 +32,43 @@ class _Chains(ast.NodeTransformer):
         names = [name] if items is None else [f"{name}_{k}" for k in range(len(items))]
         values = [s.subject] if items is None else items
         try:
-            chain = _chain(s.cases, [ast.Name(n, ast.Load()) for n in names], items is None)
+            chain = chained(s.cases, [ast.Name(n, ast.Load()) for n in names], items is None)
         except Unwritten:
             return s
         made: list[ast.stmt] = [ast.Assign([ast.Name(n, ast.Store())], v) for n, v in zip(names, values, strict=True)]
         return [ast.fix_missing_locations(ast.copy_location(x, s)) for x in [*made, *chain]]
 
 
-def _chain(cases: Sequence[ast.match_case], subject: Sequence[ast.Name], single: bool) -> list[ast.stmt]:
-    """The statements that run the first of the cases whose pattern and guard hold."""
+# The tests that a pattern means, and the names that it binds, with what they are bound to.
+Parts = tuple[list[ast.expr], dict[str, ast.expr]]
+OfClass = Callable[[ast.MatchClass, ast.expr], Parts]
+
+
+def _unwritten(pattern: ast.MatchClass, subject: ast.expr) -> Parts:
+    raise Unwritten
+
+
+def chained(
+    cases: Sequence[ast.match_case], subject: Sequence[ast.expr], single: bool, of_class: OfClass = _unwritten
+) -> list[ast.stmt]:
+    """The statements that run the first of the cases whose pattern and guard hold.
+
+    `of_class` gives the parts of a pattern of a class; such patterns have no form as tests without it.
+    """
     if not cases:
         return []
     case, *others = cases
-    tests, names = _parts(case.pattern, subject[0]) if single else _of_items(case.pattern, subject)
+    parts = functools.partial(parts_of, of_class=of_class)
+    tests, names = parts(case.pattern, subject[0]) if single else _of_items(case.pattern, subject, parts)
     binds: list[ast.stmt] = [ast.Assign([ast.Name(n, ast.Store())], value) for n, value in names.items()]
     for s in binds:
         ast.copy_location(s, case.pattern)
-    if case.guard is not None and tests and binds:
-        raise Unwritten  # Python binds the names before it asks the guard, which may fail
-    rest = _chain(others, subject, single)
+    rest = chained(others, subject, single, of_class)
+    if case.guard is not None and tests and binds:  # Python binds the names before it asks the guard, which may fail
+        if of_class is _unwritten:
+            raise Unwritten
+        tests += [ast.List([ast.NamedExpr(ast.Name(n, ast.Store()), value)], ast.Load()) for n, value in names.items()]
+        binds = []
     if case.guard is not None:
         return [*binds, _if([*tests, case.guard], case.body, rest)]
     body = [*binds, *case.body]
@@ -60,37 +79,37 @@ def _if(tests: list[ast.expr], body: list[ast.stmt], rest: list[ast.stmt]) -> as
     return ast.copy_location(ast.If(_all(tests), body, rest), tests[0])
 
 
-def _of_items(pattern: ast.pattern, items: Sequence[ast.Name]) -> tuple[list[ast.expr], dict[str, ast.expr]]:
+def _of_items(pattern: ast.pattern, items: Sequence[ast.expr], parts: Callable[..., Parts]) -> Parts:
     """The tests that a pattern means for a tuple of these items, and the names that it binds."""
     if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
         return [], {}
     if isinstance(pattern, ast.MatchOr):
-        return _either([_of_items(p, items) for p in pattern.patterns], pattern)
+        return _either([_of_items(p, items, parts) for p in pattern.patterns], pattern)
     if not isinstance(pattern, ast.MatchSequence) or any(isinstance(p, ast.MatchStar) for p in pattern.patterns):
         raise Unwritten
     if len(pattern.patterns) != len(items):
         return [ast.copy_location(ast.Constant(False), pattern)], {}
-    found = [_parts(p, item) for p, item in zip(pattern.patterns, items, strict=True)]
+    found = [parts(p, item) for p, item in zip(pattern.patterns, items, strict=True)]
     return [test for tests, _ in found for test in tests], {n: v for _, names in found for n, v in names.items()}
 
 
-def _parts(pattern: ast.pattern, subject: ast.Name) -> tuple[list[ast.expr], dict[str, ast.expr]]:
+def parts_of(pattern: ast.pattern, subject: ast.expr, of_class: OfClass) -> Parts:
     """The tests that a pattern means for a subject, and the names that it binds."""
     if isinstance(pattern, ast.MatchAs):
-        tests, names = ([], {}) if pattern.pattern is None else _parts(pattern.pattern, subject)
+        tests, names = ([], {}) if pattern.pattern is None else parts_of(pattern.pattern, subject, of_class)
         return tests, names | ({pattern.name: subject} if pattern.name is not None else {})
     if isinstance(pattern, ast.MatchOr):
-        return _either([_parts(p, subject) for p in pattern.patterns], pattern)
+        return _either([parts_of(p, subject, of_class) for p in pattern.patterns], pattern)
     if isinstance(pattern, ast.MatchValue):
         return [_located(ast.Compare(subject, [ast.Eq()], [pattern.value]), pattern)], {}
     if isinstance(pattern, ast.MatchSingleton):
         return [_located(ast.Compare(subject, [ast.Is()], [ast.Constant(pattern.value)]), pattern)], {}
+    if isinstance(pattern, ast.MatchClass):
+        return of_class(pattern, subject)
     raise Unwritten
 
 
-def _either(
-    found: Sequence[tuple[list[ast.expr], dict[str, ast.expr]]], pattern: ast.pattern
-) -> tuple[list[ast.expr], dict[str, ast.expr]]:  # fmt: skip
+def _either(found: Sequence[Parts], pattern: ast.pattern) -> Parts:
     """The test that one of several patterns, which bind no names, holds."""
     if any(names for _, names in found):
         raise Unwritten

@@ -19,7 +19,7 @@ from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, example, plain_tree, stack_nested
 from effgrad.arrays.written import READERS, handle, item_of, memories, memory_of, read, write_number
 from effgrad.nested import map_leaves
-from effgrad.program.attributes import get, is_object, put, remove
+from effgrad.program.attributes import class_parts, get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
 from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
@@ -74,8 +74,8 @@ from effgrad.program.truths import FalsePattern, TruePattern, same, truth
 from effgrad.vocabulary import Activation, Object
 
 __all__ = [
-    "DIRECT", "FalsePattern", "OPERANDS", "TruePattern", "add", "and_", "awaited", "call", "call_inside",
-    "class_of", "context", "context_async", "eq", "floordiv", "formatted", "ge", "globals", "gt", "identity",
+    "DIRECT", "FalsePattern", "OPERANDS", "TruePattern", "add", "and_", "awaited", "call", "call_inside", "class_of",
+    "class_parts", "context", "context_async", "eq", "floordiv", "formatted", "ge", "globals", "gt", "identity",
     "invert", "iterate_async", "joined", "known", "le", "locals", "loops", "lshift", "lt", "matmul", "mod", "mul",
     "ne", "neg", "or_", "pos", "pow", "read", "rshift", "same", "slice", "sub", "text", "truediv", "xor",
 ]  # fmt: skip

@@ -78,6 +78,8 @@ class Reader(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Object:
         rule = forms.get(type(node))
+        if hasattr(node, "done"):  # it needs no rewriting
+            return node
         return self.generic_visit(node) if rule is None else rule(self, node)
 
     def operation(self, name: str, at: ast.AST, *args: ast.expr) -> ast.expr:
