@@ -79,10 +79,7 @@ class Held(dict[int, "Memory"]):
 
 
 class Session:
-    """A run of an outermost derivative, and the memories of the plain arrays that it has written traced values to.
-
-    `caches` has the caches of functions whose results are computed from traced values.
-    """
+    """A run of an outermost derivative, the memories that it wrote traced values to, and caches of such values."""
 
     __slots__ = ("started", "held", "caches")
 
