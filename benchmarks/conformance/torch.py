@@ -188,6 +188,8 @@ def differentiated(sample: Sample, value: Leaves, rng: Any, gradgrad: bool) -> s
     first = by_differences(lambda t: float(total(moved(t))))
     if first is None:
         return "a kink, or too rough for differences"
+    if np.isnan([reverse, forward]).all() and not near(slope, first, 1e-5):
+        return "NaN, where PyTorch and differences disagree"
     if not (near(reverse, first, 1e-5) and near(forward, first, 1e-5)):
         return f"WRONG: {reverse:.6g} {forward:.6g}, PyTorch {slope:.6g}, differences {first:.6g}"
     bend = by_differences(lambda t: float(jvp(total, (moved(t),), (along,))[1]))

@@ -87,3 +87,30 @@ def test_sums_and_products_are_rounded_as_numpys(name):
             np.testing.assert_allclose(tangent, wanted, rtol=1e-5, atol=1e-6 * np.max(np.abs(wanted)))
             found = grad(lambda z: np.real(np.sum(f(z))))(laid)
             np.testing.assert_allclose(np.sum(found * u), np.real(np.sum(tangent)), rtol=1e-9)
+
+
+COPIES = {
+    "sort": lambda z: np.sort(z), "sort by name": lambda z: np.sort(a=z, axis=0), "copy": lambda z: np.copy(a=z),
+    "partition": lambda z: np.partition(z, 1), "roll": lambda z: np.roll(z, 1, 0), "sine": lambda z: np.sin(z),
+    "cumsum by name": lambda z: np.cumsum(a=z, axis=1), "flipped and sorted": lambda z: np.sort(z[::-1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results_lie_in_memory_as_numpys(layout, name):
+    """A sort in an order of the axes that is neither C's nor Fortran's, or of an array by name, was in C order."""
+    seen = []
+
+    def f(z):
+        result = COPIES[name](z)
+        seen.append([step for step, n in zip(result.strides, result.shape, strict=True) if n > 1])
+        return result
+
+    x = LAYOUTS[layout]
+    plain = f(x)
+    value, tangent = jvp(f, (x,), (np.cos(x),))
+    assert seen[0] == seen[1]
+    np.testing.assert_array_equal(value, plain)
+    steps = COPIES[name](laid_as(x, x + 1e-7 * np.cos(x))) - COPIES[name](laid_as(x, x - 1e-7 * np.cos(x)))
+    np.testing.assert_allclose(tangent, steps / 2e-7, atol=1e-7)

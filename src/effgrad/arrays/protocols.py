@@ -12,7 +12,7 @@ import numpy as np
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.labelled import labelled, on_table
-from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING, order_of, to_dtype
+from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING, is_dense, order_of, to_dtype
 from effgrad.arrays.reach import by_position, in_order
 from effgrad.arrays.signatures import ask_numpy, check_out, known_options, raise_as_numpy, without_out
 from effgrad.arrays.value import (
@@ -92,7 +92,7 @@ class Protocols(Tracer):
                 args, kwargs = by_position(function, rule, args, kwargs, error)
             except (ValueError, LookupError, AttributeError) as error:
                 raise_as_numpy(error, function, args, kwargs)
-            return rule(*args, **kwargs)
+            return laid_out_as_numpy(rule(*args, **kwargs), function, args, kwargs)
         if function in CONSTANT or not any(depends(leaf) for leaf in leaves((args, kwargs))):
             return function(*plain_tree(args), **plain_tree(kwargs))
         raise no_rule(function)
@@ -220,7 +220,7 @@ def laid_out_as_numpy(result: Value, function: Function, args: Sequence[Value], 
     if not parts or function in VIEWING:  # most results leave here; the rest takes two microseconds
         return result
     usual = "order" not in kwargs and all(map(contiguous, parts))
-    if usual and all(contiguous(a) for a in args if isinstance(a, Tracer)):
+    if usual and all(contiguous(a) for a in (*args, *kwargs.values()) if isinstance(a, Tracer)):
         return result
     given = map_leaves(example, args)
     plainly = function(*given, **map_leaves(example, kwargs))
@@ -246,7 +246,10 @@ def _as_laid(value: Value, array: Value, given: Value) -> Value:
         return value
     if outline(value).strides == array.strides and not hasattr(value, "handle"):
         return value
-    return value.copy(order_of(array) if array.flags.forc else "K")
+    if array.flags.forc or not is_dense(array):
+        return value.copy(order_of(array) if array.flags.forc else "K")
+    axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    return np.transpose(np.transpose(value, axes).copy(), np.argsort(axes))
 
 
 def no_rule(function: Function) -> NoRule:
