@@ -27,7 +27,7 @@ from effgrad.arrays.value import (
     outline,
     plain,
 )
-from effgrad.arrays.write_log import WriteLog, elements_of, selected
+from effgrad.arrays.write_log import WriteLog, elements_of, picked, selected
 from effgrad.vocabulary import DType, Function, Value
 
 Path = tuple[Callable[[Any], Any], ...]
@@ -192,8 +192,12 @@ class Storage:
             return self._read(self.addresses)
         value = self.base
         for index, written in zip(indices, self.writes.values, strict=True):
-            whole = index == (...,) and shape_of(written) == self.addresses.shape
-            value = self._cast(written) if whole else operations.setitem(value, written, index=index)
+            if index != (...,):
+                value = operations.setitem(value, written, index=index)
+                continue
+            value = self._cast(written)
+            if shape_of(value) != self.addresses.shape:
+                value = np.broadcast_to(value, self.addresses.shape)
         return value
 
     def read(self, addresses: Value) -> Value:
@@ -247,8 +251,7 @@ class Storage:
             return self.base
         if not self.addresses.shape:  # of one element, which a mask of one truth value reads into a vector
             return np.broadcast_to(self.base, addresses.shape)
-        value = getitem(self.base, index=selected(addresses, self.addresses))
-        return value.copy("K") if type(value) is np.ndarray else value  # later writes may change the base
+        return picked(self.base, addresses, self.addresses)
 
     def _cast(self, value: Value) -> Value:
         if isinstance(value, Tracer):

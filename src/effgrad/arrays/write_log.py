@@ -113,6 +113,12 @@ def selected(addresses: Value, memory: Value) -> Index:
     return np.unravel_index(addresses, memory.shape) if index is None else index
 
 
+def picked(value: Value, addresses: Value, memory: Value) -> Value:
+    """Return the elements of a value at some addresses of the memory that it fills; a plain array is copied."""
+    part = operations.getitem(value, index=selected(addresses, memory))
+    return part.copy("K") if type(part) is np.ndarray else part  # later writes may change the array
+
+
 def slices(addresses: Value, memory: Value) -> Index | None:
     """Return the index of integers and slices that selects some addresses of a memory, or None if there is none.
 

@@ -25,7 +25,7 @@ from effgrad.arrays.record import preserve
 from effgrad.arrays.registries import Registry
 from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, plain, plain_tree
-from effgrad.arrays.write_log import put, selected
+from effgrad.arrays.write_log import picked, put
 from effgrad.errors import Detached
 from effgrad.vocabulary import Array, DType, Index, Value
 
@@ -171,25 +171,22 @@ class Memory:
 
     def __init__(self, owner: Array, dtype: DType, session: Session, storage: Storage | None = None) -> None:
         low, high = np.lib.array_utils.byte_bounds(owner)
-        self.start, self.dtype, self.token = low, dtype, session.started
+        self.start, self.dtype, self.records, self.token = low, dtype, owner.dtype, session.started
         key, held = id(owner), session.held
         self.owner = weakref.ref(owner, forgetting(memories, key))
         self.dropped = weakref.ref(owner, forgetting(held, key))
         # An array at the owner's address that does not keep the memory alive: it is used only while the owner lives.
         self.flat = memory_at(low, (high - low) // dtype.itemsize, dtype)
+        self.kept = None if storage is None else owner  # another array of the storage may still write to this memory
         in_order = storage is None and owner.dtype == dtype and owner.flags.c_contiguous and owner.ndim > 0
         if storage is None:  # slices of an array of the owner's shape take less time than places in a flat one
             storage = Storage(self.flat.reshape(owner.shape if in_order else -1).copy(), PARTS.get())
-            self.kept = None
-        else:
-            self.kept = owner  # another array of the storage may still write to this memory
         self.storage, self.places = storage, np.ascontiguousarray(storage.locate(()))
         self.storage.raw = self
         self.mark = mark(dtype)
         self.marked = np.zeros(self.flat.size, bool)
         self.views: dict[int, tuple[Any, Place]] = {}
         self.values: dict[int, tuple[Any, int, Any]] = {}
-        self.records = owner.dtype
         if in_order:
             self.views[id(owner)] = self.owner, (self.places, None)
 
@@ -233,7 +230,7 @@ class Memory:
         """Return a `Mutable` that reads and writes an array through this memory, for functions that write in place."""
         at, half = self.place(array)
         result: Value = Mutable(OUTERMOST, None, None)
-        path = () if self.storage.addresses is at else (lambda value: value[selected(at, self.places)],)
+        path = () if self.storage.addresses is at else (functools.partial(picked, addresses=at, memory=self.places),)
         Handle(self.storage, path if half is None else (*path, half), at, version=-1, half=half).attach(result)
         return result
 
@@ -263,10 +260,10 @@ class Memory:
         storage, (at,) = self.storage, np.nonzero(self.marked)
         numbers = np.array(np.broadcast_to(numbers_of(storage.base), self.places.shape)).reshape(-1)[at]
         if storage.writes:
-            writers, elements = storage.writes.sources(at, storage.addresses)
+            writers, order = storage.writes.sources(at, storage.addresses)
             for k in np.unique(writers[writers >= 0]):
                 chosen, value = writers == k, numbers_of(storage.writes.values[k])
-                numbers[chosen] = value.reshape(-1)[0 if value.size == 1 else elements[chosen]]
+                numbers[chosen] = value.reshape(-1)[0 if value.size == 1 else order[chosen]]
         self.flat[at] = numbers
         self.marked[at] = False
 
