@@ -201,6 +201,8 @@ def _names_of_parts(kind: type, keys: tuple[int | str, ...]) -> list[str | None]
     if count > len(known):
         plural = "" if len(known) == 1 else "s"
         raise TypeError(f"{kind.__name__}() accepts {len(known)} positional sub-pattern{plural} ({count} given)")
+    if not itself and (other := next((name for name in known[:count] if not isinstance(name, str)), "")) != "":
+        raise TypeError(f"__match_args__ elements must be strings (got {type(other).__name__})")
     return [key if isinstance(key, str) else known[key] for key in keys]
 
 

@@ -57,11 +57,20 @@ class OfClasses:
         if any(isinstance(value, ast.Starred) for value in values):
             raise Unwritten
         subjects: list[ast.expr] = [ast.Name(self.name(), ast.Load()) for _ in values]
-        chain = chained(node.cases, subjects, not tupled, self.of_class)
+        # Nothing that a body does may show the names, such as `locals()`: each body begins by deleting them.
+        otherwise = ast.match_case(ast.MatchAs(), None, [ast.Pass()])
+        forgets = [placed(ast.Delete([]), node.subject) for _ in (*node.cases, otherwise)]
+        cases = [
+            ast.match_case(case.pattern, case.guard, [forget, *case.body])
+            for case, forget in zip((*node.cases, otherwise), forgets, strict=True)
+        ]
+        chain = chained(cases, subjects, not tupled, self.of_class)
+        for forget in forgets:
+            forget.targets = [ast.Name(name, ast.Del()) for name in self.names]
         given = [*values, *(ast.Constant(None) for _ in self.names[len(values) :])]
         bound = [ast.Assign([ast.Name(n, ast.Store())], value) for n, value in zip(self.names, given, strict=True)]
         placed_at = [ast.fix_missing_locations(placed(s, node.subject)) for s in bound]
-        return [*placed_at, *map(ast.fix_missing_locations, chain), *(deleted(name, node) for name in self.names)]
+        return [*placed_at, *map(ast.fix_missing_locations, chain)]
 
     def name(self) -> str:
         self.names.append(self.reader.temporary())
