@@ -114,3 +114,20 @@ def test_results_lie_in_memory_as_numpys(layout, name):
     np.testing.assert_array_equal(value, plain)
     steps = COPIES[name](laid_as(x, x + 1e-7 * np.cos(x))) - COPIES[name](laid_as(x, x - 1e-7 * np.cos(x)))
     np.testing.assert_allclose(tangent, steps / 2e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("copied", [np.array, np.copy, np.positive, lambda a: a.astype(float)])
+def test_a_copy_of_a_view_that_holds_only_constants_lies_as_numpys(copied):
+    """A transposed view that was overwritten as a whole was copied in C order; sums of the copy rounded otherwise."""
+    seen = []
+
+    def f(x):
+        a = np.swapaxes(x * 1.0, 0, -1)
+        a[:] = 0.7
+        seen.append(copied(a).strides)
+        return np.sum(a) * x[0, 0]
+
+    x = BASE[:, :, 0]
+    f(x)
+    jvp(f, (x,), (x,))
+    assert seen[0] == seen[1]

@@ -204,7 +204,7 @@ class Mutable(TracedArray):
 
     def __copy__(self) -> Value:
         owner, primal, shadow = self.owner, self.primal, self.shadow
-        return primal.copy() if owner is OUTERMOST else held(owner, primal, shadow)
+        return primal.copy("K") if owner is OUTERMOST else held(owner, primal, shadow)
 
 
 def _row_places(index: Index) -> Callable[[], Index] | None:
