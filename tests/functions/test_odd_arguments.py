@@ -460,3 +460,33 @@ def test_the_deviation_about_an_infinite_mean_is_infinite():
     with np.errstate(all="ignore"):
         assert compile(f, BACKEND)(1.02) == f(1.02) == np.inf
         check_grad(f, 4.2)
+
+
+@pytest.mark.parametrize("function", [np.nanvar, np.nanstd])
+@pytest.mark.parametrize("options", [
+    {}, {"axis": 1}, {"axis": 1, "keepdims": True}, {"axis": 0, "where": [[True], [False], [True]]},
+])  # fmt: skip
+@pytest.mark.parametrize("ddof", [0, 1, 2])
+@pytest.mark.filterwarnings("ignore")
+def test_no_degree_of_freedom_gives_nan_also_when_compiled(function, options, ddof):
+    x = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, np.nan], [1.0, 5.0, 2.0]])
+
+    def value(run):
+        return run(lambda a: jvp(lambda b: function(b, ddof=ddof, **options), (a,), (a,))[0])(x)
+
+    expected = function(x, ddof=ddof, **options)
+    np.testing.assert_array_equal(value(lambda f: f), expected)
+    np.testing.assert_allclose(value(lambda f: compile(f, "numpy")), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("function", [np.dot, np.inner])
+def test_a_complex_number_times_an_array_has_numpys_bits(function):
+    random = np.random.default_rng(0)
+    for size in (1, 2, 7):
+        for _ in range(50):
+            number, *parts = random.normal(size=(2 * size + 1, 2)) @ [1, 1j]
+            array, direction = np.array(parts[:size]), np.array(parts[size:])
+            for f in (lambda a, n=number: function(n, a), lambda a, n=number: function(a, n)):
+                value, tangent = jvp(f, (array,), (direction,))
+                np.testing.assert_array_equal(value, f(array))
+                np.testing.assert_allclose(tangent, number * direction, rtol=1e-14)

@@ -236,7 +236,7 @@ matmul = linear(
 def _dot(a: Value, b: Value) -> Value:
     a, b = to_operand(a), to_operand(b)
     if not ndim_of(a) or not ndim_of(b):
-        return _as_array(a) * _as_array(b)
+        return _scaled(_DOT_OF_NUMBER, a, b)
     return _dot_of_matrices(a, b) if ndim_of(a) <= 2 and ndim_of(b) <= 2 else _DOT_OF_OTHERS(a, b)
 
 
@@ -250,7 +250,16 @@ def _dot_of_matrices(a: Value, b: Value) -> Value:
 
 def _inner(a: Value, b: Value) -> Value:
     a, b = to_operand(a), to_operand(b)
-    return _INNER(a, b) if ndim_of(a) and ndim_of(b) else _as_array(a) * _as_array(b)
+    return _INNER(a, b) if ndim_of(a) and ndim_of(b) else _scaled(_INNER_OF_NUMBER, a, b)
+
+
+def _scaled(computed: Function, a: Value, b: Value) -> Value:
+    """Return a number times an array; complex ones as `computed` does, whose last bits are not those of `*`."""
+    return computed(a, b) if "c" in (dtype_of(a).kind, dtype_of(b).kind) else _times(a, b)
+
+
+def _times(a: Value, b: Value) -> Value:
+    return _as_array(a) * _as_array(b)
 
 
 def _as_array(x: Value) -> Value:
@@ -261,6 +270,7 @@ def _as_array(x: Value) -> Value:
 
 
 # These functions add in another order than a product of matrices, so their rounding errors differ.
+_DOT_OF_NUMBER, _INNER_OF_NUMBER = as_computed(np.dot, _times), as_computed(np.inner, _times)
 _DOT_OF_ODD = as_computed(np.dot, lambda a, b: matmul(a, b))
 _DOT_OF_OTHERS = as_computed(np.dot, lambda a, b: np.tensordot(a, b, axes=(-1, -min(ndim_of(b), 2))))
 _INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1)))

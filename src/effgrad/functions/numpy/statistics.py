@@ -14,7 +14,7 @@ from effgrad.primitives.batching import broadcast
 from effgrad.primitives.given import all_as_computed
 from effgrad.primitives.primitive import linear
 from effgrad.primitives.reduction import choice
-from effgrad.vocabulary import Axes, Axis, DTypeLike, Function, Option, Value
+from effgrad.vocabulary import Axes, Axis, DTypeLike, Function, Option, Params, Value
 
 # Sums, products and differences.
 
@@ -230,6 +230,22 @@ def _where_numbers(function: Function) -> Function:
     return rule
 
 
+def _spread_of_numbers(function: Function) -> Function:
+    """Return the rule of `nanvar` or `nanstd`: NaN, and not infinity, where no degree of freedom is left."""
+
+    def rule(
+        a: Value, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: Value = 0,
+        keepdims: Option = False, *, where: Value = True, correction: Option = np._NoValue, **kwargs: Option,
+    ) -> Value:  # fmt: skip
+        ddof = ddof if correction is np._NoValue else correction
+        shape: Params = {"axis": axis, "keepdims": False if keepdims is np._NoValue else keepdims}
+        result = _where_numbers(function)(a, dtype=dtype, ddof=ddof, where=where, **shape, **kwargs)
+        number = np.sum(~np.isnan(plain(a)) & choice(where), **shape)
+        return np.where(number > ddof, result, np.full((), np.nan, dtype_of(result)))[()]
+
+    return rule
+
+
 def _without_nans_in_lines(function: Function, a: Value, axis: Axis, keepdims: bool, weights: Value = None) -> Value:
     """Apply a function to each line of an array without its NaNs; a line of nothing but NaNs gives NaN.
 
@@ -309,7 +325,7 @@ composed(all_as_computed({
     np.nansum: _without_nans(np.sum, 0.0), np.nanprod: _without_nans(np.prod, 1.0),
     np.nanmax: _without_nans(np.max, -np.inf), np.nanmin: _without_nans(np.min, np.inf),
     np.nancumsum: _without_nans(np.cumsum, 0.0), np.nancumprod: _without_nans(np.cumprod, 1.0),
-    np.nanmean: _where_numbers(np.mean), np.nanvar: _where_numbers(np.var), np.nanstd: _where_numbers(np.std),
+    np.nanmean: _where_numbers(np.mean), np.nanvar: _spread_of_numbers(np.var), np.nanstd: _spread_of_numbers(np.std),
     np.nanmedian: _nanmedian, np.nanquantile: _nan_quantile(np.quantile),
     np.nanpercentile: _nan_quantile(np.percentile), np.unwrap: _unwrap,
 }))  # fmt: skip
