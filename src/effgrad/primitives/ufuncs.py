@@ -21,10 +21,13 @@ def _float_power(a: Value, b: Value) -> Value:
 
 def called_power(a: Value, b: Value, /, **options: Option) -> Value:
     """Return `np.power(a, b)`, which rounds numbers and complex arrays otherwise than `a ** b`."""
-    alike = any(isinstance(x, np.ndarray) and x.dtype.kind != "c" for x in map(plain, (a, b)))
+    alike = _ALIKE and any(isinstance(x, np.ndarray) and x.dtype.kind != "c" for x in map(plain, (a, b)))
     return np.power(a, b, **options) if alike or options else _POWER_AS_CALLED(a, b)
 
 
+# Whether `np.power` of arrays takes roots and squares as `**` does; that of older versions does not.
+_SAMPLE = np.linspace(0.1, 9, 99, dtype=np.float32)
+_ALIKE = np.array_equal(np.power(_SAMPLE, 0.5), _SAMPLE**0.5)
 _POWER_AS_CALLED = as_computed(np.power, lambda a, b: np.power(a, b))
 
 
