@@ -14,26 +14,39 @@ UNUSED = ("rtree", "ordered_set", "utm", "pymap3d", "ruamel", "ruamel.yaml", "pl
 DRAWS = np.random.default_rng(21)
 
 
-@program("dstl/Stone-Soup", "`UnscentedKalmanUpdater`, `CartesianToBearingRange`: a track by bearings and ranges")
-def tracks(checkout: Checkout) -> tuple[Any, ...]:
+def unscented(checkout: Checkout) -> Any:
+    """The last state of Stone-Soup's unscented Kalman filter, from a motion, a sensor and the vectors that it sees."""
     stub(*UNUSED)
     package = checkout.package
-    linear = package("stonesoup.models.transition.linear")
-    measures = package("stonesoup.models.measurement.nonlinear")
     predictor, updater = package("stonesoup.predictor.kalman"), package("stonesoup.updater.kalman")
     states, detections = package("stonesoup.types.state"), package("stonesoup.types.detection")
-    angles, hypotheses = package("stonesoup.types.angle"), package("stonesoup.types.hypothesis")
+    hypotheses = package("stonesoup.types.hypothesis")
     start = datetime.datetime(2026, 1, 1)
+
+    def filtered(motion: Any, sensor: Any, vectors: list[Any]) -> Any:
+        predict, update = predictor.UnscentedKalmanPredictor(motion), updater.UnscentedKalmanUpdater(sensor)
+        state = states.GaussianState([[10.0], [1.0], [5.0], [0.5]], np.diag([1.5, 0.5, 1.5, 0.5]), start)
+        for k, vector in enumerate(vectors):
+            time = start + datetime.timedelta(seconds=k + 1)
+            seen = detections.Detection(vector, time)
+            state = update.update(hypotheses.SingleHypothesis(predict.predict(state, timestamp=time), seen))
+        return state
+
+    return filtered
+
+
+@program("dstl/Stone-Soup", "`UnscentedKalmanUpdater`, `CartesianToBearingRange`: a track by bearings and ranges")
+def tracks(checkout: Checkout) -> tuple[Any, ...]:
+    filtered = unscented(checkout)
+    linear = checkout.package("stonesoup.models.transition.linear")
+    measures = checkout.package("stonesoup.models.measurement.nonlinear")
+    angles = checkout.package("stonesoup.types.angle")
 
     def tracked(bearings: Any, ranges: Any, place: Any, noise: Any) -> Any:
         motion = linear.CombinedLinearGaussianTransitionModel([linear.ConstantVelocity(noise)] * 2)
         sensor = measures.CartesianToBearingRange(4, (0, 2), np.diag([0.01, 0.5]), translation_offset=place)
-        predict, update = predictor.UnscentedKalmanPredictor(motion), updater.UnscentedKalmanUpdater(sensor)
-        state = states.GaussianState([[10.0], [1.0], [5.0], [0.5]], np.diag([1.5, 0.5, 1.5, 0.5]), start)
-        for k in range(len(ranges)):
-            time = start + datetime.timedelta(seconds=k + 1)
-            seen = detections.Detection([[angles.Bearing(bearings[k])], [ranges[k]]], time)
-            state = update.update(hypotheses.SingleHypothesis(predict.predict(state, timestamp=time), seen))
+        vectors = [[[angles.Bearing(bearings[k])], [ranges[k]]] for k in range(len(ranges))]
+        state = filtered(motion, sensor, vectors)
         return np.asarray(state.state_vector, dtype=float), np.asarray(state.covar, dtype=float)
 
     return tracked, np.array([0.45, 0.47, 0.48]), np.array([12.3, 13.2, 14.6]), np.array([[0.1], [0.2]]), 0.05
@@ -41,26 +54,16 @@ def tracks(checkout: Checkout) -> tuple[Any, ...]:
 
 @program("dstl/Stone-Soup", "`OrnsteinUhlenbeck`, `UnscentedKalmanUpdater`: sigma points by ranges alone")
 def sigma_points(checkout: Checkout) -> tuple[Any, ...]:
-    stub(*UNUSED)
-    package = checkout.package
-    linear = package("stonesoup.models.transition.linear")
-    measures = package("stonesoup.models.measurement.linear")
-    predictor, updater = package("stonesoup.predictor.kalman"), package("stonesoup.updater.kalman")
-    states, detections = package("stonesoup.types.state"), package("stonesoup.types.detection")
-    hypotheses = package("stonesoup.types.hypothesis")
-    start = datetime.datetime(2026, 1, 1)
+    filtered = unscented(checkout)
+    linear = checkout.package("stonesoup.models.transition.linear")
+    measures = checkout.package("stonesoup.models.measurement.linear")
 
     def tracked(seen: Any, noise: Any, damping: Any) -> Any:
         motion = linear.CombinedLinearGaussianTransitionModel(
             [linear.ConstantVelocity(noise), linear.OrnsteinUhlenbeck(noise, damping)]
         )
         sensor = measures.LinearGaussian(4, (0, 2), np.diag([0.2, 0.5]))
-        predict, update = predictor.UnscentedKalmanPredictor(motion), updater.UnscentedKalmanUpdater(sensor)
-        state = states.GaussianState([[10.0], [1.0], [5.0], [0.5]], np.diag([1.5, 0.5, 1.5, 0.5]), start)
-        for k in range(len(seen)):
-            time = start + datetime.timedelta(seconds=k + 1)
-            detection = detections.Detection(seen[k][:, None], time)
-            state = update.update(hypotheses.SingleHypothesis(predict.predict(state, timestamp=time), detection))
+        state = filtered(motion, sensor, [row[:, None] for row in seen])
         return np.asarray(state.state_vector), np.asarray(state.covar)
 
     return tracked, np.array([[11.2, 5.4], [12.1, 6.2], [12.9, 6.4]]), 0.05, 0.3
