@@ -24,3 +24,10 @@ def assert_captured(f):
     assert gradient @ DIRECTION == pytest.approx(slope(f, POINT, DIRECTION, STEP), rel=1e-7)
     expected = slope(lambda x: grad(f)(x) @ DIRECTION, POINT, DIRECTION, STEP)
     assert curvature @ DIRECTION == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def assert_right(f):
+    """Assert that the value and the gradient of a compiled function are right, however it is compiled."""
+    value, gradient = effgrad.compile(effgrad.value_and_grad(f))(POINT)
+    assert value == pytest.approx(f(POINT), rel=1e-12)
+    assert gradient @ DIRECTION == pytest.approx(slope(f, POINT, DIRECTION, STEP), rel=1e-7)
