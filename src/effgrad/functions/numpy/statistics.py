@@ -232,6 +232,7 @@ def _where_numbers(function: Function) -> Function:
 
 def _spread_of_numbers(function: Function) -> Function:
     """Return the rule of `nanvar` or `nanstd`: NaN, and not infinity, where no degree of freedom is left."""
+    of_numbers = _where_numbers(function)
 
     def rule(
         a: Value, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: Value = 0,
@@ -239,7 +240,7 @@ def _spread_of_numbers(function: Function) -> Function:
     ) -> Value:  # fmt: skip
         ddof = ddof if correction is np._NoValue else correction
         shape: Params = {"axis": axis, "keepdims": False if keepdims is np._NoValue else keepdims}
-        result = _where_numbers(function)(a, dtype=dtype, ddof=ddof, where=where, **shape, **kwargs)
+        result = of_numbers(a, dtype=dtype, ddof=ddof, where=where, **shape, **kwargs)
         number = np.sum(~np.isnan(plain(a)) & choice(where), **shape)
         return np.where(number > ddof, result, np.full((), np.nan, dtype_of(result)))[()]
 

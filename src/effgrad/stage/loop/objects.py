@@ -11,16 +11,14 @@ import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
 from types import FunctionType
-from typing import Any
 
 from effgrad.stage.loop.affine import NotCaptured
-from effgrad.stage.loop.containers import MADE, is_frozen, is_made, like, parts_of
+from effgrad.stage.loop.containers import MADE, is_made, like, parts_of
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.frames import FactFound
-from effgrad.stage.loop.operands import Complex
+from effgrad.stage.loop.operands import Complex, Value
 from effgrad.stage.loop.registry import is_library
 
-Value = Any
 _SIZE = type("Plain", (), {}).__basicsize__
 # The methods by which a class defines how `copy.copy` copies its objects.
 COPYING = ("__copy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
@@ -28,7 +26,7 @@ COPYING = ("__copy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstat
 
 def is_plain(value: Value) -> bool:
     """Whether a value is an object of a class of the program that nothing but its attributes makes up."""
-    return is_plain_class(type(value)) and not is_made(value) and not is_frozen(value)
+    return is_plain_class(type(value)) and not is_made(value)
 
 
 def is_plain_class(kind: Value) -> bool:
@@ -106,7 +104,8 @@ def adopted(value: Value, name: str, cells: Value) -> Value:
     The loop has copies of them, so the objects themselves may not be changed any more.
     """
     capture = cells.capture
-    capture.lists.pop(id(value), None) if is_made(value) else None
+    if is_made(value):
+        capture.lists.pop(id(value), None)
     if replaced(name, origin(cells.loop)) in capture.facts and is_plain(value):
         if not cells.least:
             raise NotCaptured(f"{name!r}, an object that a loop of no steps would keep")
