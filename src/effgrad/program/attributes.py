@@ -177,11 +177,11 @@ def class_parts(subject: Value, kind: Value, *keys: int | str) -> tuple[Value, .
 
     A key is the name of an attribute, or the position of a pattern without a name (PEP 634, class patterns).
     """
-    if not isinstance(kind, type):
-        raise TypeError("called match pattern must be a type")
-    if not isinstance(subject, kind):
-        return None
-    names = _names_of_parts(kind, keys)
+    match subject:
+        case kind():  # Python's own test, with its error for what is no class
+            names = _names_of_parts(kind, keys)
+        case _:
+            return None
     for place, name in enumerate(names):
         if name in names[:place]:
             raise TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}")
