@@ -81,10 +81,11 @@ class Held(dict[int, "Memory"]):
 class Session:
     """A run of an outermost derivative, the memories that it wrote traced values to, and caches of such values."""
 
-    __slots__ = ("started", "held", "caches")
+    __slots__ = ("started", "held", "caches", "closures")
 
     def __init__(self) -> None:
         self.caches: dict[Any, Any] = {}
+        self.closures: dict[Any, Any] = {}
         self.held: Held | Idle = Idle()
         self.held.token = self.started = next(clock)
 
