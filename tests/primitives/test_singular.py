@@ -313,3 +313,24 @@ def test_a_square_of_a_size_where_some_are_0_and_some_are_not(order, name):
         "compiled": lambda: u @ compile(lambda x: hvp(f, x, u))(x),
     }[order]()
     np.testing.assert_allclose(found, 2 * u @ u, rtol=1e-9)
+
+
+COMPLEX_POWERS = {
+    "power of nothing": (lambda z: (0 * z) ** 0.5, 0, 0),
+    "deviation of one number": (lambda z: np.exp(np.mean((z - z) * np.conj(z - z)) ** 0.5), 0, 0),
+    "powers whose product is smooth": (lambda z: z**0.5 * z**1.5 + 3 * z, 3, 2),
+    "power of a sum of powers": (lambda z: (z**2 + z**3) ** 2.0 / (1 + z) ** 2 + z**0.5 * z**0.5, 1, 0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", COMPLEX_POWERS)
+def test_powers_of_a_complex_zero_have_the_limit(name):
+    """Complex powers had no series, so that `gstd` of one complex number had NaN for its derivative, which is 0."""
+    f, first, second = COMPLEX_POWERS[name]
+    z, u = 0j, 0.6 - 0.8j
+    np.testing.assert_allclose(jvp(f, (z,), (u,))[1], first * u, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(grad(lambda z: np.real(f(z)))(z), np.conj(first), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        jvp(lambda z: jvp(f, (z,), (u,))[1], (z,), (u,))[1], second * u * u, rtol=1e-12, atol=1e-12
+    )

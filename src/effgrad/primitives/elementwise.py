@@ -89,11 +89,11 @@ def _power_series(a: Laurent, n: Laurent) -> Laurent | None:
     exponent = n.plain()
     different = np.unique(exponent)
     constant = not n.coefficients[1:].any() and n.start <= 0
-    if not (constant and 0 < len(different) <= MOST_EXPONENTS) or np.iscomplexobj(a.coefficients):
+    if not (constant and 0 < len(different) <= MOST_EXPONENTS) or np.imag(different).any():
         return None
     result = laurent.linear(lambda c: np.broadcast_to(c, np.broadcast_shapes(np.shape(c), np.shape(exponent))), a)
     for other in different:
-        result = laurent.choose(exponent == other, laurent.power(a, float(other)), result)
+        result = laurent.choose(exponent == other, laurent.power(a, float(np.real(other))), result)
     return result
 
 
