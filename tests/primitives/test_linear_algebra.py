@@ -242,6 +242,15 @@ def test_what_is_not_read_may_be_anything():
         assert np.isfinite(grad(lambda a, f=f: np.sum(f(a)))(a)).all()
 
 
+def test_a_compiled_power_of_a_single_matrix_has_the_precision_of_its_double_result():
+    """SciPy gives a double result; its digits after those of a single number were lost in a logarithm in single."""
+    a = np.array([[1.75, 0.5], [0.25, 2.5]], np.float32)
+    found = effgrad.compile(lambda a: sl.fractional_matrix_power(a, -1.5), "numpy")(a)
+    w, v = np.linalg.eig(a.astype(float))
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, v * w**-1.5 @ np.linalg.inv(v), rtol=1e-13)
+
+
 def test_a_real_schur_form_with_blocks_says_what_to_write():
     rotation = np.array([[0.0, 1.0], [-1.0, 0.0]])
     with pytest.raises(NoRule, match="output='complex'"):

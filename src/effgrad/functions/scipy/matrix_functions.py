@@ -14,7 +14,7 @@ derivative of the matrix logarithm and estimating the condition number (2013).
 import scipy.linalg
 
 from effgrad.arrays import laurent
-from effgrad.arrays.layout import ndim_of, shape_of
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy.tables import over_batches, require
@@ -207,6 +207,8 @@ logm = general(
 def _fractional_matrix_power(A: Value, t: Value) -> Value:
     if plain(t) is t and float(t).is_integer():
         return np.linalg.matrix_power(A, int(t))
+    # SciPy has results in double precision here, also of matrices in single precision.
+    A = np.asarray(A).astype(np.result_type(dtype_of(A), float), copy=False)
     power = ENTIRE["expm"](t * logm(A))
     real = not is_complex(A) and evaluated(_is_real_power, A, t)
     return np.real(power) if real else power + 0j
