@@ -222,17 +222,19 @@ def _without_nans(function: Function, neutral: Value) -> Function:
     return rule
 
 
-def _where_numbers(function: Function) -> Function:
-    def rule(a: Value, *args: Value, where: Value = True, **kwargs: Option) -> Value:
-        nan = np.isnan(plain(a))
-        return function(np.where(nan, np.zeros((), a.dtype), a), *args, where=~nan & choice(where), **kwargs)
+def _numbers(a: Value, where: Value) -> tuple[Value, Value]:
+    """Return an array with zeros in place of its NaNs, and which of its chosen elements are numbers."""
+    nan = np.isnan(plain(a))
+    return np.where(nan, np.zeros((), a.dtype), a), ~nan & choice(where)
 
-    return rule
+
+def _mean_of_numbers(a: Value, *args: Value, where: Value = True, **kwargs: Option) -> Value:
+    numbers, chosen = _numbers(a, where)
+    return np.mean(numbers, *args, where=chosen, **kwargs)
 
 
 def _spread_of_numbers(function: Function) -> Function:
     """Return the rule of `nanvar` or `nanstd`: NaN, and not infinity, where no degree of freedom is left."""
-    of_numbers = _where_numbers(function)
 
     def rule(
         a: Value, axis: Axis = None, dtype: DTypeLike = None, out: None = None, ddof: Value = 0,
@@ -240,9 +242,9 @@ def _spread_of_numbers(function: Function) -> Function:
     ) -> Value:  # fmt: skip
         ddof = ddof if correction is np._NoValue else correction
         shape: Params = {"axis": axis, "keepdims": False if keepdims is np._NoValue else keepdims}
-        result = of_numbers(a, dtype=dtype, ddof=ddof, where=where, **shape, **kwargs)
-        number = np.sum(~np.isnan(plain(a)) & choice(where), **shape)
-        return np.where(number > ddof, result, np.full((), np.nan, dtype_of(result)))[()]
+        numbers, chosen = _numbers(a, where)
+        result = function(numbers, dtype=dtype, ddof=ddof, where=chosen, **shape, **kwargs)
+        return np.where(np.sum(chosen, **shape) > ddof, result, np.full((), np.nan, dtype_of(result)))[()]
 
     return rule
 
@@ -326,7 +328,7 @@ composed(all_as_computed({
     np.nansum: _without_nans(np.sum, 0.0), np.nanprod: _without_nans(np.prod, 1.0),
     np.nanmax: _without_nans(np.max, -np.inf), np.nanmin: _without_nans(np.min, np.inf),
     np.nancumsum: _without_nans(np.cumsum, 0.0), np.nancumprod: _without_nans(np.cumprod, 1.0),
-    np.nanmean: _where_numbers(np.mean), np.nanvar: _spread_of_numbers(np.var), np.nanstd: _spread_of_numbers(np.std),
+    np.nanmean: _mean_of_numbers, np.nanvar: _spread_of_numbers(np.var), np.nanstd: _spread_of_numbers(np.std),
     np.nanmedian: _nanmedian, np.nanquantile: _nan_quantile(np.quantile),
     np.nanpercentile: _nan_quantile(np.percentile), np.unwrap: _unwrap,
 }))  # fmt: skip
