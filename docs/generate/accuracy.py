@@ -608,7 +608,8 @@ derivative, an ulp is that of the small number there, and differences in a rule 
 
 At a point where a function is not smooth the derivative is the convention of the last column; `effgrad.kinks` takes
 another. Arguments without a derivative in closed form (orders, degrees of freedom) raise `NoRule`, and are held
-constant here.
+constant here. The rules of a program are multiplied and added in floating point, and [conventions](conventions.md) says
+what is lost where a product leaves its range: the derivative of `x / (1 + x*x)` at 1e110 is right forward only.
 
 | primitive | domain | first derivative | second | convention |
 |---|---|---|---|---|
