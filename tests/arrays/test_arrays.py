@@ -200,6 +200,34 @@ def test_elements_left_out_by_an_index_that_was_computed_are_structural_zeros(f)
     np.testing.assert_array_equal(library.numpy(ours), expected)
 
 
+def an_element_overwritten(x):
+    y = 1 / x
+    y[0] = 0.0
+    return np.sum(y)
+
+
+def elements_overwritten_by_others(x):
+    y = np.log(x)
+    y[np.array([0])] = x[1:2]
+    return np.sum(y)
+
+
+def a_diagonal_overwritten(x):
+    y = np.diag(1 / x)
+    np.fill_diagonal(y, 1.0)
+    return np.sum(y)
+
+
+@pytest.mark.parametrize("name", EACH_CASE)
+@pytest.mark.parametrize("f", [an_element_overwritten, elements_overwritten_by_others, a_diagonal_overwritten])
+def test_infinite_elements_that_are_overwritten_do_not_count(name, f):
+    """The arrays of other libraries were taken for finite, so that the derivative was 0 times infinity."""
+    library, x = LIBRARIES[name](), np.array([0.0, 2.0, 3.0])
+    expected = {an_element_overwritten: [0, -1 / 4, -1 / 9], elements_overwritten_by_others: [0, 1.5, 1 / 3]}
+    found = library.numpy(grad(f)(library.array(x)))
+    np.testing.assert_allclose(found, expected.get(f, [0, 0, 0]), rtol=1e-15)
+
+
 # SciPy's Python makes arrays of NumPy of its arguments, or asks a function for what the other library has not.
 OF_NUMPY = {"signal.ss2tf", "signal.ss2zpk", "stats.mode"}
 

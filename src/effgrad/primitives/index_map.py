@@ -18,7 +18,8 @@ from typing import Unpack
 import numpy as np
 
 from effgrad.arrays.layout import shape_of
-from effgrad.arrays.value import plain
+from effgrad.arrays.library_array import LibraryArray
+from effgrad.arrays.value import is_lazy, plain
 from effgrad.primitives import cotangents, totals
 from effgrad.primitives.indices import last_writes
 from effgrad.primitives.primitive import Facts, Primitive, linear, zeros_like
@@ -167,8 +168,19 @@ def writing(
 
 
 def is_finite(value: Value) -> bool:
-    """Whether an array has finite numbers only; it counts as finite if they are not known, as in a staged program."""
-    return type(value) is not np.ndarray or value.dtype.kind not in "fc" or bool(np.isfinite(value).all())
+    """Whether an array has finite numbers only.
+
+    A staged program does not know them, and takes the array for finite. A library that has not computed them yet, as
+    Dask or JAX in `jit`, takes it for not finite.
+    """
+    if type(value) not in (np.ndarray, LibraryArray) or value.dtype.kind not in "fc":
+        return True
+    if is_lazy(value):
+        return False
+    try:
+        return bool(np.all(np.isfinite(value)))
+    except TypeError:
+        return False
 
 
 def moving(
