@@ -160,12 +160,13 @@ far from s as it is. A fit whose iteration has not converged has none, which is 
 An argument is a value: `f` gets an array of its own for each, which it may write to, and the caller's stay as they are.
 One array that is given twice, `grad(f)(a, a)`, is two arguments; a program in which they should be one array takes one.
 
-What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements on the way, and more
-than 20,000 operations, those of the derivative included; cusps, whose sides are infinite; a function of a traced
-value that has no series (`log` near 0) where that matters; and programs whose rule is not run by `effgrad`'s own
-functions (a handler entered by hand). The limit costs some hundred runs of the program, only where a NaN appears, and
-it runs `f` again: do not count calls in it. A branch of Python (`if x == 0:`, the built-in `max`) is taken as at the
-point itself, and is not seen: use `np.where`.
+What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements that a singular
+operation is reached from, and more than 20,000 such operations, or 200,000 in all, those of the derivative included;
+cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that matters; and
+programs whose rule is not run by `effgrad`'s own functions (a handler entered by hand). Series are computed where a
+function is singular, and as far as its singularity asks: elsewhere the operations run as they stand. The limit costs
+some tens of runs of the derivative, only where a NaN appears, and it runs `f` again: do not count calls in it. A
+branch of Python (`if x == 0:`, the built-in `max`) is taken as at the point itself, and is not seen: use `np.where`.
 
 M. Shamseddine and M. Berz, Exception handling in derivative computation with nonarchimedean calculus (1996).
 

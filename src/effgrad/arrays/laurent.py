@@ -96,6 +96,10 @@ class Laurent:
             beyond = np.where(np.isfinite(leading), leading * np.inf, np.nan)
         return np.where(infinite, beyond, value)[()]
 
+    def is_bounded(self) -> bool:
+        """Whether all elements have a standard part."""
+        return self.end > 0 and bool(np.isfinite(self.standard()).all())
+
     def limits(self, merged: bool) -> tuple[Value, Value]:
         """The value that the series stands for, at THETA if it is merged, and the sum of its terms there, or NaN."""
         return (self.at_theta(), self.truncated()) if merged else (self.standard(), np.nan)
@@ -166,6 +170,9 @@ def linear(function: Function, *series: Laurent) -> Laurent:
 
 def bilinear(function: Function, a: Laurent, b: Laurent) -> Laurent:
     """Apply a function that is linear in each of two arguments, as a product is."""
+    if (zero := _zero(a, b)) is not None:
+        shape = np.shape(function(a.coefficients[0], b.coefficients[0]))
+        return Laurent(a.start + b.start, _zeros((len(zero.coefficients), *shape)))
     terms = min(len(a.coefficients), len(b.coefficients))
     rows = [
         sum((function(a.coefficients[j], b.coefficients[k - j]) for j in range(1, k + 1)),
@@ -173,6 +180,12 @@ def bilinear(function: Function, a: Laurent, b: Laurent) -> Laurent:
         for k in range(terms)
     ]  # fmt: skip
     return Laurent(a.start + b.start, _stack([np.asarray(row) for row in rows]))
+
+
+def _zero(a: Laurent, b: Laurent) -> Laurent | None:
+    """Return a factor that is zero up to more terms than the other is known to, as their product is; or None."""
+    longer = a if len(a.coefficients) >= len(b.coefficients) else b
+    return None if longer.coefficients.any() else longer
 
 
 def solved(a: Laurent, b: Laurent) -> Laurent:
@@ -190,6 +203,9 @@ def solved(a: Laurent, b: Laurent) -> Laurent:
 
 def multiply(a: Laurent, b: Laurent) -> Laurent:
     """The product, which is zero where one factor is, even if the other is infinite or undefined."""
+    if (factor := _zero(a, b)) is not None:
+        shape = np.broadcast_shapes(a.coefficients.shape[1:], b.coefficients.shape[1:])
+        return Laurent(a.start + b.start, _zeros((len(factor.coefficients), *shape)))
     terms = min(len(a.coefficients), len(b.coefficients))
     x, y = _level(a.coefficients[:terms], b.coefficients[:terms])
     result = x[0] * y

@@ -7,48 +7,98 @@ limit, so paths on several sides have to agree. The path is quadratic, so that `
 Shamseddine and Berz 1996, Exception handling in derivative computation with nonarchimedean calculus.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from effgrad.arrays.laurent import TERMS, Laurent, bilinear, constant, linear
+from effgrad.arrays.laurent import TERMS, Laurent
 from effgrad.arrays.traced import Traced
-from effgrad.arrays.value import Smooth, Tracer, plain
+from effgrad.arrays.value import Smooth, plain
 from effgrad.effects import Handler
-from effgrad.modes.taylor import Taylor
+from effgrad.modes.series_rules import leaves_domain, series_of
+from effgrad.primitives import infinitesimal
+from effgrad.primitives.infinitesimal import Along
 from effgrad.primitives.primitive import Primitive
-from effgrad.vocabulary import Option, Params, Value
+from effgrad.vocabulary import Option, Value
 
-FEW = 6  # the number of terms that Taylor mode computes for a primitive of kind "general" without a series rule
-LARGEST, LONGEST = 100_000, 20_000  # elements of an array, operations on a path: series of more take too much
+# The elements of an array with a series, and the series on a path; all operations on a path, and their elements.
+LARGEST, LONGEST = 100_000, 20_000
+OPERATIONS, ELEMENTS = 200_000, 100_000_000
 
 
 class NearbyValue(Traced):
-    """A value at a point; its shadow is the series of the value infinitely near the point."""
+    """A value at a point; its shadow is what is known of the value infinitely near the point."""
 
     __slots__ = ()
 
 
 class Nearby(Handler[Smooth]):
-    """A handler that evaluates at a point, and along the path as a Laurent series in t."""
+    """A handler that evaluates at a point, and along the path as a Laurent series in t where that is needed."""
 
     def enter(self) -> None:
-        # `outside`: the path has left the domain of an operation; `order`: that of the derivatives taken; `merged`:
-        # nearly equal numbers are merged; `done`: the number of operations.
-        self.outside, self.order, self.merged, self.done = False, 0, False, 0
+        # `outside`: the path has left a domain; `order`: that of the derivatives; `merged`: nearly equal numbers are
+        # merged; `done`, `run`, `held`: how many series, operations, and their elements.
+        self.outside, self.order, self.merged, self.done, self.run, self.held = False, 0, False, 0, 0, 0
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
-        primals, self.done = [self.primal(a) for a in args], self.done + 1
-        series = [a.shadow if type(a) is NearbyValue else None for a in args]
+        arguments = tuple([a.shadow if type(a) is NearbyValue else infinitesimal.plain_argument(a) for a in args])
         with np.errstate(all="ignore"):
-            result = primitive.function(*primals, **params)
-            if np.size(result) > LARGEST or self.done > LONGEST:
-                raise OverflowError("an array is too large for series, or the program too long")
-            found = _result(primitive, series, primals, params)
+            result = primitive.function(*map(self.primal, args), **params)
+            self.run, self.held = self.run + 1, self.held + np.size(result)
+            if self.run > OPERATIONS or self.held > ELEMENTS:
+                raise OverflowError("the program is too long")
+            self._find_standard(along := Along(primitive, arguments, params, result))
+            return NearbyValue(self, result, along)
+
+    def _find_standard(self, along: Along) -> None:
+        """Find the standard part of a result, by the program's own function if that is analytic, or by its series."""
+        along.standard = along.by_function()
+        if along.standard is None and along.standards() is not None and infinitesimal.says_by_series(along.primitive):
+            found = series_of(along.primitive, along.probes(), along.results(), along.params)
+            if not found.merged and np.isfinite(found.coefficients).all() and found.is_bounded():
+                along.standard = found.standard()
+        if along.standard is not None:
+            along.analytic = True
+        elif infinitesimal.combines(along):  # a later factor may be so small that no further terms are needed
+            for factor, terms in infinitesimal.leading_terms_needed(along):
+                self.find(factor, terms)
+            along.series = self._series(along)
+        else:
+            self.find(along, 1)
+        if along.standard is None and along.series is not None and along.series.is_bounded():
+            along.standard = along.series.standard()
+
+    def find(self, along: Along, terms: int) -> None:
+        """Compute the series of a value up to the exponent `terms`, and those of earlier values that it needs."""
+        waiting = [self._steps(along, terms)]
+        while waiting:
+            if (request := next(waiting[-1], None)) is None:
+                waiting.pop()
+            else:
+                waiting.append(self._steps(*request))
+
+    def _steps(self, along: Along, terms: int) -> Iterator[tuple[Along, int]]:
+        """Iterate over the values that have to be known, and then compute a series from them."""
+        asked, terms, end = min(terms, TERMS), min(terms, TERMS), -np.inf
+        while not along.is_known(terms):
+            yield from infinitesimal.arguments_needed(along, asked)
+            along.series = self._series(along)
+            if along.series.end >= terms or asked == TERMS or along.series.end <= end:
+                along.asked = terms
+                return
+            end = along.series.end
+            asked = min(asked + terms - end, TERMS)
+
+    def _series(self, along: Along) -> Laurent:
+        self.done += 1
+        if np.size(along.result) > LARGEST or self.done > LONGEST:
+            raise OverflowError("an array is too large for series, or the program too long")
+        with np.errstate(all="ignore"):
+            series = along.series_known()
+            found = series_of(along.primitive, series, along.results(), along.params)
             self.merged |= found.merged
-            known = [result, *[s.coefficients for s in series if s]]
-            overflow = np.isinf(result) & np.isinf(found.leading()) & (found.start + found.order() >= 0)
-            if overflow.any() or np.isnan(found.leading()).any() and np.all([np.isfinite(v).all() for v in known]):
-                self.outside = True
-            return NearbyValue(self, result, found)
+            self.outside |= leaves_domain(found, along.result, series)
+        return found
 
     def primal(self, value: Value) -> Value:
         """Return a value at the point itself."""
@@ -58,63 +108,12 @@ class Nearby(Handler[Smooth]):
         """Return an input of the program that moves along a direction."""
         coefficients = np.zeros((TERMS, *np.shape(primal)), np.result_type(primal))
         coefficients[0], coefficients[2] = primal, direction
-        return NearbyValue(self, primal, Laurent(0, coefficients))
+        return NearbyValue(self, primal, Along.of_series(primal, Laurent(0, coefficients)))
 
     def limits(self, value: Value) -> tuple[Value, Value]:
         """Return the limit of a value along the path, NaN where there is none, and a coarse value, or NaN."""
-        return value.shadow.limits(self.merged) if type(value) is NearbyValue else (plain(value), plain(value))
-
-
-def _result(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:
-    """Return the series of a result, by the primitive's series rule, by linearity, or by its derivative."""
-    if primitive.series is not None:
-        given = [constant(p) if s is None else s for s, p in zip(series, primals, strict=True)]
-        if primitive.kind == "general":
-            given = list(map(Laurent.through, given, primals))
-        result: Laurent | None = primitive.series(*given, **params)
-        if result is not None:
-            return result
-    moving = [place for place, s in enumerate(series) if s is not None]
-    sums = primitive.kind == "elementwise" and not any(callable(p) for p in primitive.partials)
-    jointly = primitive.moves or primitive.push_jointly is not None or sums
-    if jointly or (primitive.kind == "linear" and len(moving) == 1):
-        return _linear(primitive, series, primals, params, jointly)
-    if primitive.kind == "linear" and len(moving) == 2:
-        first, second = moving
-
-        def product(x: Value, y: Value) -> Value:
-            args = list(primals)
-            args[first], args[second] = x, y
-            return primitive.function(*args, **params)
-
-        return bilinear(product, series[first], series[second])
-    return _by_derivative(primitive, series, primals, params)
-
-
-def _linear(primitive: Primitive, series: list[Value], primals: list[Value], params: Params, jointly: bool) -> Laurent:
-    given = [s or (constant(p) if jointly else None) for s, p in zip(series, primals, strict=True)]
-
-    def each(*rows: Value) -> Value:
-        row = iter(rows)
-        args = [p if s is None else next(row) for s, p in zip(given, primals, strict=True)]
-        return primitive.function(*args, **params)
-
-    return linear(each, *[s for s in given if s is not None])
-
-
-def _by_derivative(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:
-    """Return the series of a function that is smooth at the point, by Taylor mode; NaN if an argument is infinite."""
-    end = min(s.end for s in series if s is not None)
-    end = min(end, FEW) if primitive.kind == "general" else end  # each further term costs twice as much
-    if end <= 0 or any(s is not None and s.start < 0 for s in series):
-        value = np.asarray(primitive.function(*primals, **params))
-        return Laurent(0, np.full((1, *value.shape), np.nan))
-    inputs: list[Value] = []
-    with Taylor(end - 1) as taylor:
-        for s, p in zip(series, primals, strict=True):
-            first, *others = [p] if s is None else s.from_zero()[:end]
-            inputs.append(p if s is None else taylor.variable(first, others))
-        if not isinstance(result := primitive(*inputs, **params), Tracer):
-            return constant(result)
-        rows = [np.asarray(plain(result.shadow[k])) for k in range(end)]
-    return Laurent(0, np.stack(np.broadcast_arrays(*rows)))
+        if type(value) is not NearbyValue:
+            return plain(value), plain(value)
+        along: Along = value.shadow
+        self.find(along, TERMS if self.merged else 1)
+        return along.series_or_standard().limits(self.merged)

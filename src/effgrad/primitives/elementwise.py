@@ -17,7 +17,7 @@ from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, plain, to_o
 from effgrad.primitives import kinks, machine_code, powers
 from effgrad.primitives.kinks import differentiated, direction, kink, nested, reciprocal_root, step
 from effgrad.primitives.machine_code import intrinsic, library, scaling
-from effgrad.primitives.primitive import elementwise
+from effgrad.primitives.primitive import elementwise, everywhere, not_at_zero, not_by_zero, not_if_equal
 from effgrad.vocabulary import Option, Value
 
 MOST_EXPONENTS = 50  # a power with more distinct exponents has no series
@@ -106,34 +106,34 @@ def _size_series(x: Laurent) -> Laurent:
 
 
 add = elementwise(
-    operator.add, 1, 1, name="add", series=laurent.add, text="({0} + {1})", neutral=(0, 0),
+    operator.add, 1, 1, name="add", series=laurent.add, analytic=everywhere, text="({0} + {1})", neutral=(0, 0),
     code=machine_code.ADD, counterpart=counterparts.operator(operator.add),
 )  # fmt: skip
 subtract = elementwise(
-    operator.sub, 1, -1, name="subtract", series=laurent.subtract, text="({0} - {1})", neutral=(None, 0),
-    code=machine_code.SUBTRACT, counterpart=counterparts.operator(operator.sub),
+    operator.sub, 1, -1, name="subtract", series=laurent.subtract, analytic=everywhere, text="({0} - {1})",
+    neutral=(None, 0), code=machine_code.SUBTRACT, counterpart=counterparts.operator(operator.sub),
 )  # fmt: skip
 multiply = elementwise(
-    operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply", series=laurent.multiply,
+    operator.mul, lambda y, a, b: b, lambda y, a, b: a, name="multiply", series=laurent.multiply, analytic=everywhere,
     text="({0} * {1})", neutral=(1, 1),
     code=machine_code.MULTIPLY, counterpart=counterparts.operator(operator.mul),
 )  # fmt: skip
 divide = elementwise(
     operator.truediv, lambda y, a, b: powers.one_over(b), powers.DENOMINATOR, name="divide",
-    series=laurent.divide,
+    series=laurent.divide, analytic=not_by_zero,
     text="({0} / {1})", neutral=(None, 1),
     code=machine_code.DIVIDE, counterpart=counterparts.operator(operator.truediv, floating=True),
 )  # fmt: skip
 power = elementwise(
-    operator.pow, powers.BASE, powers.exponent_partial, name="power", series=_power_series,
+    operator.pow, powers.BASE, powers.exponent_partial, name="power", series=_power_series, analytic=not_at_zero,
     text="({0} ** {1})", neutral=(None, 1), code=library("pow", 2), counterpart=counterparts.operator(operator.pow),
 )  # fmt: skip
 negative = elementwise(
     operator.neg, -1, name="negative", text="(-{0})", code=machine_code.NEGATIVE, counterpart=any_type("negative")
 )
 absolute = elementwise(
-    operator.abs, lambda y, x: slope_of_absolute(x), name="absolute", series=_size_series, text="abs({0})",
-    code=intrinsic("fabs"), counterpart=any_type("abs"),
+    operator.abs, lambda y, x: slope_of_absolute(x), name="absolute", series=_size_series, analytic=not_at_zero,
+    text="abs({0})", code=intrinsic("fabs"), counterpart=any_type("abs"),
 )  # fmt: skip
 
 
@@ -153,14 +153,14 @@ maximum = elementwise(
     np.maximum,
     lambda y, a, b: _extreme("maximum", 0.0, a, b, larger=True),
     lambda y, a, b: _extreme("maximum", 1.0, b, a, larger=True),
-    selects=True, series=_largest,
+    selects=True, series=_largest, analytic=not_if_equal,
     code=intrinsic("maximum", 2, integers="smax"), counterpart=any_type("maximum"),
 )  # fmt: skip
 minimum = elementwise(
     np.minimum,
     lambda y, a, b: _extreme("minimum", 1.0, a, b, larger=False),
     lambda y, a, b: _extreme("minimum", 0.0, b, a, larger=False),
-    selects=True, series=_least,
+    selects=True, series=_least, analytic=not_if_equal,
     code=intrinsic("minimum", 2, integers="smin"), counterpart=any_type("minimum"),
 )  # fmt: skip
 fmax = elementwise(
@@ -169,7 +169,7 @@ fmax = elementwise(
         "fmax", (plain(a) > plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 0.0, a, b),
     lambda y, a, b: _weight(
         "fmax", (plain(b) > plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 1.0, b, a),
-    selects=True, series=_largest,
+    selects=True, series=_largest, analytic=not_if_equal,
     code=intrinsic("maxnum", 2), counterpart=counterparts.ignoring_nan("maximum"),
 )  # fmt: skip
 fmin = elementwise(
@@ -178,7 +178,7 @@ fmin = elementwise(
         "fmin", (plain(a) < plain(b)) | np.isnan(plain(b)), plain(a) == plain(b), 1.0, b, a),
     lambda y, a, b: _weight(
         "fmin", (plain(b) < plain(a)) | np.isnan(plain(a)), plain(a) == plain(b), 0.0, a, b),
-    selects=True, series=_least,
+    selects=True, series=_least, analytic=not_if_equal,
     code=intrinsic("minnum", 2), counterpart=counterparts.ignoring_nan("minimum"),
 )  # fmt: skip
 where = elementwise(
@@ -189,7 +189,7 @@ where = elementwise(
     name="where",
     selects=True,
     text="np.where({0}, {1}, {2}){scalar}",
-    series=lambda c, a, b: laurent.choose(c.plain() != 0, a, b),
+    series=lambda c, a, b: laurent.choose(c.plain() != 0, a, b), analytic=lambda c, a, b: np.result_type(c).kind == "b",
     code=machine_code.WHERE,
     counterpart=counterparts.where,
 )
@@ -200,7 +200,7 @@ clip = elementwise(
     lambda y, x, low, high: ((plain(x) < plain(low)) & (plain(low) <= plain(high))) * 1.0,
     lambda y, x, low, high: ((plain(x) > plain(high)) | (plain(low) > plain(high))) * 1.0,
     selects=True,
-    series=_clip_series,
+    series=_clip_series, analytic=lambda x, low, high: bool(np.all(x != low) and np.all(x != high)),
     code=machine_code.CLIP,
     counterpart=counterparts.clip,
 )
@@ -250,13 +250,14 @@ def _over_square(c: Value, a: Value, b: Value) -> Value:
 UNARY = {primitive.function: primitive for primitive in (
     elementwise(np.positive, 1, code=machine_code.POSITIVE, counterpart=any_type("positive")),
     elementwise(
-        np.exp, lambda y, x: y, series=laurent.exponential, code=library("exp"), counterpart=floating("exp")),
+        np.exp, lambda y, x: y, series=laurent.exponential, analytic=everywhere,
+        code=library("exp"), counterpart=floating("exp")),
     elementwise(
         np.exp2, lambda y, x: y * np.log(2.0),
         code=library("exp2"), counterpart=counterparts.own("exp2", lambda xp, x: 2.0**x)),
     elementwise(np.expm1, lambda y, x: np.exp(x), code=library("expm1"), counterpart=floating("expm1")),
     elementwise(
-        np.log, lambda y, x: powers.unless_infinite(np.reciprocal(x)), series=laurent.logarithm,
+        np.log, lambda y, x: powers.unless_infinite(np.reciprocal(x)), series=laurent.logarithm, analytic=not_at_zero,
         code=library("log"), counterpart=floating("log")),
     elementwise(
         np.log2, lambda y, x: powers.unless_infinite(np.reciprocal(x * np.log(2.0))),
@@ -268,21 +269,23 @@ UNARY = {primitive.function: primitive for primitive in (
         np.log1p, lambda y, x: powers.unless_infinite(np.reciprocal(1 + x)),
         code=library("log1p"), counterpart=floating("log1p")),
     elementwise(
-        np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5),
+        np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5), analytic=not_at_zero,
         code=intrinsic("sqrt"), counterpart=floating("sqrt")),
     elementwise(
         np.cbrt, lambda y, x: powers.unless_infinite(np.reciprocal(3 * y * y)),
-        series=lambda x: laurent.power(x, 1 / 3),
+        series=lambda x: laurent.power(x, 1 / 3), analytic=not_at_zero,
         code=library("cbrt"), counterpart=counterparts.own("cbrt", counterparts.cbrt)),
     elementwise(
-        np.square, lambda y, x: 2 * x, series=lambda x: laurent.multiply(x, x),
+        np.square, lambda y, x: 2 * x, series=lambda x: laurent.multiply(x, x), analytic=everywhere,
         code=machine_code.SQUARE, counterpart=any_type("square")),
     elementwise(
-        np.reciprocal, powers.INVERSE, series=lambda x: laurent.power(x, -1.0),
+        np.reciprocal, powers.INVERSE, series=lambda x: laurent.power(x, -1.0), analytic=not_at_zero,
         code=machine_code.RECIPROCAL, counterpart=floating("reciprocal")),
-    elementwise(np.sin, lambda y, x: np.cos(x), series=laurent.sine, code=library("sin"), counterpart=floating("sin")),
     elementwise(
-        np.cos, lambda y, x: -np.sin(x), series=lambda x: laurent.sine(x, cosine=True),
+        np.sin, lambda y, x: np.cos(x), series=laurent.sine, analytic=everywhere,
+        code=library("sin"), counterpart=floating("sin")),
+    elementwise(
+        np.cos, lambda y, x: -np.sin(x), series=lambda x: laurent.sine(x, cosine=True), analytic=everywhere,
         code=library("cos"), counterpart=floating("cos")),
     elementwise(np.tan, lambda y, x: 1 + y * y, code=library("tan"), counterpart=floating("tan")),
     elementwise(
@@ -306,8 +309,8 @@ UNARY = {primitive.function: primitive for primitive in (
         code=library("atanh"), counterpart=floating("atanh")),
     *(elementwise(f, np.pi / 180, code=scaling(np.pi / 180)) for f in (np.deg2rad, np.radians)),
     *(elementwise(f, 180 / np.pi, code=scaling(180 / np.pi)) for f in (np.rad2deg, np.degrees)),
-    *(elementwise(f, lambda y, x: slope_of_absolute(x), series=_size_series, code=intrinsic("fabs"),
-                  counterpart=any_type("abs"))
+    *(elementwise(f, lambda y, x: slope_of_absolute(x), series=_size_series, analytic=not_at_zero,
+                  code=intrinsic("fabs"), counterpart=any_type("abs"))
       for f in (np.fabs, np.absolute)),
 )}  # fmt: skip
 BINARY = {primitive.function: primitive for primitive in (

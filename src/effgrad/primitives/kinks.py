@@ -23,7 +23,7 @@ from effgrad.arrays.value import Tracer, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NotSmooth
 from effgrad.primitives import machine_code
-from effgrad.primitives.primitive import Primitive, elementwise
+from effgrad.primitives.primitive import Primitive, elementwise, not_at_zero
 from effgrad.vocabulary import Axis, Value
 
 
@@ -73,22 +73,23 @@ def _inverse(y: Value) -> Value:
 
 # The derivative of a step, which is NaN at 0, because no number is right there.
 spike: Primitive = elementwise(
-    _spike, lambda y, d: spike(d), name="spike", series=_spike_series,
+    _spike, lambda y, d: spike(d), name="spike", series=_spike_series, analytic=not_at_zero,
     counterpart=own("spike", counterparts.spike),
 )  # fmt: skip
 step = elementwise(
-    np.heaviside, lambda y, d, at_zero: spike(d), None, name="step", series=_step_series,
+    np.heaviside, lambda y, d, at_zero: spike(d), None, name="step", series=_step_series, analytic=not_at_zero,
     counterpart=own("heaviside", counterparts.step),
 )  # fmt: skip
 # 1 / y, but 0 at y = 0, which is the convention for norms.
 inverse = elementwise(
-    _inverse, lambda r, y: (spike(y) - r) * r, name="inverse", series=lambda y: laurent.power(y, -1.0, of_zero=0.0),
+    _inverse, lambda r, y: (spike(y) - r) * r, name="inverse",
+    series=lambda y: laurent.power(y, -1.0, of_zero=0.0), analytic=not_at_zero,
     counterpart=own("inverse_or_zero", counterparts.inverse),
 )  # fmt: skip
 # `reciprocal_root` is 1 / y for a root y of a number that may be a square, so that y may have a kink at 0. Its
 # derivative contains `kinked`, which is 0 at the point and a spike in the series infinitely near it.
 kinked = elementwise(
-    lambda y: 0.0 * y, lambda z, y: 0.0, name="kinked", series=_spike_series,
+    lambda y: 0.0 * y, lambda z, y: 0.0, name="kinked", series=_spike_series, analytic=not_at_zero,
     counterpart=own("kinked", lambda xp, y: 0.0 * y),
 )  # fmt: skip
 reciprocal_root = elementwise(
@@ -96,14 +97,14 @@ reciprocal_root = elementwise(
     lambda r, y: (kinked(y) - r) * r,
     name="reciprocal",
     # A root that is zero all along the path has an argument that is zero too, so its derivative is taken as 0.
-    series=lambda y: laurent.power(y, -1.0, of_zero=0.0),
+    series=lambda y: laurent.power(y, -1.0, of_zero=0.0), analytic=not_at_zero,
     code=machine_code.RECIPROCAL,
     counterpart=own("reciprocal", lambda xp, y: 1.0 / y),
 )
 
 # A reciprocal, but NaN where it is 0, since its argument is infinite there. The series infinitely near is unchanged.
 nan_if_zero = elementwise(
-    lambda r: np.where(r == 0, np.nan, r)[()], 1, name="bounded", series=lambda r: r,
+    lambda r: np.where(r == 0, np.nan, r)[()], 1, name="bounded", series=lambda r: r, analytic=not_at_zero,
     counterpart=own("bounded", lambda xp, r: xp.where(r == 0, xp.nan, r)),
 )  # fmt: skip
 

@@ -41,6 +41,9 @@ class Facts(TypedDict, total=False):
     # Gives the result's Laurent series from those of the arguments (`effgrad.arrays.laurent`), if it has one at
     # singular points.
     series: Function | None
+    # Says of plain arguments whether the function is analytic there, so that its standard part is its value, and none
+    # of its series is needed; for a function with a series rule. A general function says so by its series.
+    analytic: Function | None
     # Gives the results for a batch of arguments, `batch(primitive, arguments, params)`, if the kind has no such rule.
     batch: Function | None
     # The machine code for numbers.
@@ -71,8 +74,8 @@ class Primitive:
 
     __slots__ = (
         "name", "function", "pushes", "pulls", "number_pulls", "array_pulls", "kind", "partials", "selects", "moves",
-        "view", "places", "push_jointly", "pull_jointly", "known_reads", "series", "batch", "code", "counterpart",
-        "text", "neutral", "absorbing", "folds", "yields", "native", "factored",
+        "view", "places", "push_jointly", "pull_jointly", "known_reads", "series", "analytic", "batch", "code",
+        "counterpart", "text", "neutral", "absorbing", "folds", "yields", "native", "factored",
     )  # fmt: skip
 
     def __init__(
@@ -92,7 +95,7 @@ class Primitive:
         self.places: Any = None
         self.push_jointly: Callable[[list[Tangent], Value, Params], Tangent] | None = None
         self.pull_jointly: Callable[[list[int], Cotangent, Value, Params], list[Cotangent]] | None = None
-        self.series, self.batch = facts.get("series"), facts.get("batch")
+        self.series, self.analytic, self.batch = facts.get("series"), facts.get("analytic"), facts.get("batch")
         self.code, self.counterpart = facts.get("code"), facts.get("counterpart")
         self.text, self.neutral, self.folds = facts.get("text"), facts.get("neutral", ()), facts.get("folds")
         self.absorbing, self.yields = facts.get("absorbing"), facts.get("yields")
@@ -237,6 +240,22 @@ class _Each:
 
     def __getitem__(self, index: int) -> Function:
         return self.rule(index)
+
+
+def everywhere(*args: Value) -> bool:
+    return True
+
+
+def not_at_zero(x: Value, *others: Value) -> bool:
+    return bool(np.all(x))
+
+
+def not_by_zero(x: Value, divisor: Value) -> bool:
+    return bool(np.all(divisor))
+
+
+def not_if_equal(a: Value, b: Value) -> bool:
+    return bool(np.all(np.not_equal(a, b)))
 
 
 def constant(function: Function, name: str = "", **facts: Unpack[Facts]) -> Primitive:

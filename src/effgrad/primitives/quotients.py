@@ -8,7 +8,7 @@ from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import FORMS, to_masked
 from effgrad.primitives.kinks import derivative_order
-from effgrad.primitives.primitive import Primitive, elementwise
+from effgrad.primitives.primitive import Primitive, elementwise, everywhere
 from effgrad.vocabulary import Cotangent, Value
 
 # Eigenvalues that differ by less, relative to the largest, leave a quotient undefined; these are for quotients that are
@@ -70,7 +70,8 @@ def _clear(x: laurent.Laurent, beside: laurent.Laurent) -> laurent.Laurent:
 # `cleared` is its first argument. In a series it clears the coefficients that are rounding errors of the second
 # argument, because a division would make them infinite.
 cleared = elementwise(
-    lambda x, beside: x, 1, None, name="cleared", series=_clear, counterpart=lambda lib, x, beside: x
+    lambda x, beside: x, 1, None, name="cleared", series=_clear, analytic=everywhere,
+    counterpart=lambda lib, x, beside: x
 )  # fmt: skip
 
 
@@ -88,11 +89,13 @@ def _inverse(d: laurent.Laurent, equal: laurent.Laurent) -> laurent.Laurent:
 inverse_if_apart = elementwise(
     lambda d, equal: np.where(equal, 0.0, 1 / np.where(equal, 1.0, d)), lambda r, d, equal: -r * r, None,
     name="inverse_if_apart", series=_inverse,
+    analytic=lambda d, equal: not np.any(equal & ~np.eye(equal.shape[-1], dtype=bool)),
     counterpart=counterparts.inverse_if_apart,
 )  # fmt: skip
 undefined_where: Primitive = elementwise(
     lambda x, at: np.where(at, np.nan, x), lambda y, x, at: undefined_where(0.0 * x + 1.0, at), None,
-    name="undefined_where", series=lambda x, at: x, counterpart=counterparts.undefined_where,
+    name="undefined_where", series=lambda x, at: x, analytic=lambda x, at: not np.any(at),
+    counterpart=counterparts.undefined_where,
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from effgrad.primitives.elementwise import add, maximum, minimum
 from effgrad.primitives.given import as_computed, value_with_derivative
 from effgrad.primitives.kinks import differentiated, first_of_ties, inverse, kink, nested, quotient_or_zero, step_weight
 from effgrad.primitives.move import reshape
-from effgrad.primitives.primitive import Primitive, elementwise, general, linear
+from effgrad.primitives.primitive import Primitive, elementwise, everywhere, general, linear, not_at_zero
 from effgrad.vocabulary import Axis, Cotangent, DType, DTypeLike, Function, Option, Tangent, Value
 
 
@@ -87,7 +87,8 @@ prod = general(
     lambda x, axis: np.prod(x, axis=axis),
     jvp=lambda t, y, x, axis: np.sum(t * _prod_partial(y, x, axis), axis=axis),
     vjp=lambda g, y, x, axis: _against(g, x, axis) * _prod_partial(y, x, axis), name="prod",
-    series=lambda x, axis: _prod_series(x, axis), text="np.prod({0}, axis={axis})", counterpart=counterparts.prod,
+    series=lambda x, axis: _prod_series(x, axis), analytic=everywhere, text="np.prod({0}, axis={axis})",
+    counterpart=counterparts.prod,
 )  # fmt: skip
 
 
@@ -97,9 +98,9 @@ def _extremum(function: Function, name: str, folds: Primitive) -> Value:
         jvp=lambda t, y, x, axis: _gathered(t, _share(name, x, y, axis), axis, y),
         vjp=lambda g, y, x, axis: _placed(_against(g, x, axis), _share(name, x, y, axis)),
         name=name,
-        text=f"np.{name}({{0}}, axis={{axis}})",
-        folds=folds,
+        text=f"np.{name}({{0}}, axis={{axis}})", folds=folds,
         series=lambda x, axis: _extremum_series(x, axis, -1 if name == "min" else 1),
+        analytic=lambda x, axis: np.all(np.sum(x == function(x, axis=axis, keepdims=True), axis=axis) == 1),
         counterpart=counterparts.reduction(name),
     )
 
@@ -310,12 +311,12 @@ def mark_underflow(total: Value, *terms: Value, axis: Axis = None, keepdims: boo
 
 nan_slope_where = elementwise(
     lambda total, hidden: total, lambda y, total, hidden: np.where(hidden, np.nan, 1.0), None, name="unseen",
-    series=lambda total, hidden: total, counterpart=lambda lib, total, hidden: total,
+    series=lambda total, hidden: total, analytic=everywhere, counterpart=lambda lib, total, hidden: total,
 )  # fmt: skip
 
 # The root of a sum of squares. Where it is 0, its derivative is 0, which is the minimum-norm choice.
 root = elementwise(
-    np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5),
+    np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5), analytic=not_at_zero,
     code=machine_code.intrinsic("sqrt"), counterpart=counterparts.floating("sqrt"),
 )  # fmt: skip
 
@@ -328,9 +329,8 @@ def root_of(total: Value, power: float) -> Value:
 power_root = elementwise(
     operator.pow,
     lambda y, x, n: n * quotient_or_zero(y, x),
-    None,
-    name="power",
-    series=lambda x, n: laurent.power(x, float(n.plain())),
+    None, name="power",
+    series=lambda x, n: laurent.power(x, float(n.plain())), analytic=not_at_zero,
     code=machine_code.library("pow", 2),
     counterpart=counterparts.operator(operator.pow),
 )

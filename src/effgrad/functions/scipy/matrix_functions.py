@@ -17,6 +17,8 @@ from effgrad.arrays import laurent
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
+from effgrad.functions.scipy import matrix_series
+from effgrad.functions.scipy.matrix_series import POINTS, WEIGHTS
 from effgrad.functions.scipy.tables import over_batches, require
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.factors import adjoint
@@ -70,6 +72,7 @@ sylvester: Primitive = general(
         lambda g, y, a, b, q: (np.asarray if ndim_of(q) else np.trace)(_sylvester_or_nan(mT(a), mT(b), g)),
     ),
     name="solve_sylvester",
+    series=matrix_series.sylvester,
 )
 
 
@@ -156,6 +159,7 @@ sqrtm = general(
     scipy.linalg.sqrtm,
     jvp=lambda t, y, a: sylvester(y, y, t),
     vjp=lambda g, y, a: sylvester(mT(y), mT(y), g),
+    series=matrix_series.root,
 )
 
 
@@ -171,8 +175,6 @@ def _signm_pull(g: Cotangent, y: Value, a: Value) -> Value:
 
 
 signm = general(scipy.linalg.signm, jvp=_signm_change, vjp=_signm_pull)
-# The Pade approximant of log(I + Z) of order 8 is the Gauss-Legendre quadrature of Z (I + s Z)^-1 over [0, 1].
-POINTS, WEIGHTS = (array / 2 for array in np.polynomial.legendre.leggauss(8))
 NEAR, MOST_ROOTS = 0.25, 100
 
 
@@ -201,6 +203,7 @@ logm = general(
     scipy.linalg.logm,
     jvp=lambda t, y, a: _log_frechet(a, t, False),
     vjp=lambda g, y, a: _log_frechet(a, g, True),
+    series=matrix_series.log,
 )
 
 
