@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from effgrad import grad
-from effgrad.program import caches
+from effgrad.program import known
 
 
 def counted(x):
@@ -52,7 +52,7 @@ def adding(i):
 
 
 def test_closures_of_the_program_die_with_the_derivative():
-    steps = [adding(i) for i in range(3 * caches.CLOSURES)]
+    steps = [adding(i) for i in range(3 * known.CLOSURES)]
     alive, during = [weakref.ref(step) for step in steps], []
 
     def f(x):
@@ -64,5 +64,5 @@ def test_closures_of_the_program_die_with_the_derivative():
 
     assert grad(f)(0.5) == 1.0
     gc.collect()
-    assert during == [caches.CLOSURES - 1]  # beside f, the first ones, whose cells hold themselves
+    assert during == [known.CLOSURES - 1]  # beside f, the first ones, whose cells hold themselves
     assert not any(ref() is not None for ref in alive)

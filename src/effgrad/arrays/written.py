@@ -85,7 +85,7 @@ class Session:
 
     def __init__(self) -> None:
         self.caches: dict[Any, Any] = {}
-        self.closures: dict[Any, Any] = {}
+        self.closures: Any = None  # those that were rewritten for it
         self.held: Held | Idle = Idle()
         self.held.token = self.started = next(clock)
 
@@ -101,6 +101,8 @@ class Session:
             self.held.end()
         finally:  # an interrupt may have stopped the first call
             self.held.end()
+            if self.closures is not None:
+                self.closures.forget()
 
 
 _session: ContextVar[Session | None] = ContextVar("effgrad_session", default=None)

@@ -1,6 +1,6 @@
-"""Caches of a session: the values of functions with `functools.lru_cache`, and rewritten closures.
+"""Functions with `functools.lru_cache` under a derivative: a cache of traced values belongs to its session.
 
-The cache of `lru_cache` outlives the derivative, and would return values of a tape that has ended. It also calls the
+The function's own cache outlives the derivative, and would return values of a tape that has ended. It also calls the
 function as it is written. So it is asked only if no traced value can reach the function.
 """
 
@@ -12,10 +12,7 @@ from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import running
 from effgrad.program.carries import PLAIN, attributes_of, carries, is_written
 from effgrad.program.linked import content
-from effgrad.program.rewritten import SOURCES
 from effgrad.vocabulary import Function, Object
-
-CLOSURES = 64
 
 
 def cached(f: Any, call: Function) -> Object:
@@ -36,24 +33,6 @@ def cached(f: Any, call: Function) -> Object:
         return own(*args, **kwargs)
 
     return called
-
-
-def of_closure(f: FunctionType, target_of: Function) -> Object:
-    """Return the target of a closure.
-
-    A rewritten one shares the cells, which may hold the closure, and so is kept no longer than the session. Only the
-    session's first closures are kept: a program may make one in each step, over large arrays.
-    """
-    session = running()
-    known = session and session.closures.get(f)
-    if known is not None:
-        return known
-    target = target_of(f)
-    # Other targets than rewritten functions have copies of the cells, whose contents may change.
-    rewritten = type(target) is FunctionType and id(target.__code__) in SOURCES.rewritten
-    if session is not None and rewritten and len(session.closures) < CLOSURES:
-        session.closures[f] = target
-    return target
 
 
 def carries_inside(values: Object) -> bool:

@@ -3,8 +3,13 @@
 import copy
 import functools
 import weakref
+from types import FunctionType
 
+from effgrad.arrays.written import running
+from effgrad.program.rewritten import SOURCES
 from effgrad.vocabulary import Function, Object
+
+CLOSURES = 64  # kept at most for a session
 
 
 class Known:
@@ -23,6 +28,32 @@ class Known:
             self.living[key] = f
         self.targets[key] = target
         return target
+
+    def keep_for_session(self, f: Function, target: Object) -> Object:
+        """Keep a closure's target, which shares the cells, and so may hold the closure, no longer than the session.
+
+        Only a session's first closures are kept: a program may make one in each step, over large arrays.
+        """
+        session = running()
+        # Other targets than rewritten functions have copies of the cells, whose contents may change.
+        if session is not None and type(target) is FunctionType and id(target.__code__) in SOURCES.rewritten:
+            session.closures = session.closures or Closures(self)
+            if len(session.closures.keys) < CLOSURES:
+                session.closures.keys.append(id(f))
+                self.keep(f, target)
+        return target
+
+
+class Closures:
+    """The closures whose targets are kept for a session."""
+
+    def __init__(self, known: Known) -> None:
+        self.known, self.keys = known, list[int]()
+
+    def forget(self) -> None:
+        for key in self.keys:
+            self.known.targets.pop(key, None)
+            self.known.living.pop(key, None)
 
 
 class Standing(functools.partial):  # type: ignore[type-arg]

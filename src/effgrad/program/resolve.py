@@ -30,7 +30,7 @@ from effgrad.arrays.written import READERS, memories
 from effgrad.arrays.written import read as now
 from effgrad.program import plain_writes, policy
 from effgrad.program import rules_by_callable as registry
-from effgrad.program.caches import cached, of_closure
+from effgrad.program.caches import cached
 from effgrad.program.carries import carries
 from effgrad.program.dataclass import initialiser, is_generated
 from effgrad.program.handed import each_item, hand_out
@@ -75,7 +75,8 @@ def function(f: Any) -> Object:
         return f
     if f.__code__ is _READ:
         return call(f.__dict__["reads"])
-    return of_closure(f, _function) if f.__closure__ else KNOWN.keep(f, _function(f))
+    target = _function(f)
+    return KNOWN.keep_for_session(f, target) if f.__closure__ else KNOWN.keep(f, target)
 
 
 def _function(f: Any) -> Object:
