@@ -145,21 +145,32 @@ def _pull_entry(collected: Value, entry: Entry, cotangent: Cotangent) -> None:
         else primitive.pulls
     )  # fmt: skip
     if not pulls:
-        wanted = [index for index, source in enumerate(names) if source is not None]
-        parts = primitive.pull_all(wanted, cotangent, result, primals, params)
-        for index, part in zip(wanted, parts, strict=True):
-            if part is not None:
-                cotangents.accumulate(collected, names[index], part)
+        _pull_together(collected, entry, cotangent)
         return
-    for source, pull, primal in zip(names, pulls, primals, strict=False):  # some tables of pulls are infinite
+    # Some tables of pulls are infinite; `strict=False` would take a tenth of a microsecond.
+    for source, pull, primal in zip(names, pulls, primals):  # noqa: B905
         if source is not None and pull is not None:
             part = pull(cotangent, result, *primals, **params) if params else pull(cotangent, result, *primals)
             if not (type(part) is type(primal) is ndarray and part.dtype is primal.dtype):  # saves a call to `typed`
                 part = typed(part, primal)
-            if collected[source] is None:
+            before = collected[source]
+            if before is None:
                 collected[source] = part
+            elif type(before) is type(part) is ndarray and before.nbytes < LARGE_BYTES:  # saves a call to `accumulate`
+                collected[source] = before + part
             elif part is not None:
+                before = None  # `accumulate` counts the references to the array
                 cotangents.accumulate(collected, source, part)
+
+
+def _pull_together(collected: Value, entry: Entry, cotangent: Cotangent) -> None:
+    """Add the shares for a primitive with one rule for all arguments."""
+    primitive, params, result, primals, names = entry
+    wanted = [index for index, source in enumerate(names) if source is not None]
+    parts = primitive.pull_all(wanted, cotangent, result, primals, params)
+    for index, part in zip(wanted, parts, strict=True):
+        if part is not None:
+            cotangents.accumulate(collected, names[index], part)
 
 
 def drop_unread(
