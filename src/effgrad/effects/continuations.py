@@ -35,7 +35,7 @@ from greenlet import getcurrent
 from effgrad.effects.clauses import Abandoned, Abort, defers, end, unwind
 from effgrad.effects.effect import Frame, Request, frames
 from effgrad.effects.effect_errors import ContinuationEscaped, ResumedTwice
-from effgrad.effects.replay import Log
+from effgrad.effects.replay import Log, Operation
 from effgrad.effects.stacks import Stack, for_stack, has_room, on_new_stack, root, start, switch
 from effgrad.errors import running_frames
 from effgrad.vocabulary import Activation, Function, Object
@@ -63,26 +63,30 @@ class Run:
 
     def perform(self, frame: Frame, request: Request, clause: Callable[..., Any] | None) -> Object:
         """Perform an operation of the computation, by a clause of this handler or by the handlers outside it."""
+        log, captures = self.log, hasattr(clause, "_engine")
+        if log is not None and (answer := log.known()) is not None:
+            return log.give(answer, self._operation(clause) if captures else (request.effect, request.operation))
         ask: Callable[[], Object] = functools.partial(request.perform_at, frame.below)
         if clause is not None:
             activation = self.activation
             activation._run, activation._pending = self, self.pending
             if activation._shallow:
                 frame.names, activation._spent = (), True
-            if hasattr(clause, "_engine"):
+            if captures:
                 return clause(*request.args, **request.kwargs)
             ask = functools.partial(request.call, clause, frame)
-        if self.log is None:
-            return ask()
-        return self.log.answer((request.effect, request.operation), ask)
+        return ask() if log is None else log.answer((request.effect, request.operation), ask)
+
+    def _operation(self, clause: Any) -> Operation:
+        """The operation of this handler whose clause is given the rest of the computation, in the log."""
+        return self.frame.names[0], clause.__name__
 
     def perform_captured(self, clause: Callable[..., Object], args: Object, kwargs: Object) -> Object:
         """Perform an operation whose clause is given the rest of the computation."""
         if self.log is None:
             return self._capture(clause, args, kwargs, 0)
-        place = self.log.position
-        operation = self.frame.names[0], clause.__name__
-        return self.log.answer(operation, functools.partial(self._capture, clause, args, kwargs, place))
+        ask = functools.partial(self._capture, clause, args, kwargs, self.log.position)
+        return self.log.answer(self._operation(clause), ask)
 
     def _capture(self, clause: Callable[..., Object], args: Object, kwargs: Object, place: int) -> Object:
         """Suspend the computation, sending the run itself to the driver; return the value that it is resumed with."""

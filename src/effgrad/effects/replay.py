@@ -39,27 +39,34 @@ class Log:
     def __init__(self, answers: list[Answer | Operation]) -> None:
         self.answers, self.position = answers, 0
 
+    def known(self) -> Answer | None:
+        """Return the answer to the next operation, if there is one."""
+        kept = self.answers[self.position] if self.position < len(self.answers) else None
+        return kept if type(kept) is Answer else None
+
     def answer(self, operation: Operation, ask: Callable[[], object]) -> Object:
         """Return the answer to the next operation, from the log or else from `ask`, and log it."""
-        place = self.position
-        self.position += 1
-        if place == len(self.answers):
-            self.answers.append(operation)
-        kept = self.answers[place]
-        if isinstance(kept, Answer):
-            answer = kept
-            _same(operation, answer.operation)
-        else:
-            _same(operation, kept)
+        answer = self.known()
+        if answer is None:
+            place = self.position
+            self.position += 1
+            if place == len(self.answers):
+                self.answers.append(operation)
+            _same(operation, self.answers[place])
             try:
                 answer = Answer(operation, False, ask(), self.position)
             except Exception as error:
                 answer = Answer(operation, True, error, self.position)
             self.answers[place] = answer
-        self.position = answer.end
-        if answer.raised:
-            raise answer.value
-        return answer.value
+        return self.give(answer, operation)
+
+    def give(self, answer: Answer, operation: Operation) -> Object:
+        """Return the answer to an operation, or raise the error that it is."""
+        _, raised, value, self.position = answer
+        _same(operation, answer.operation)
+        if raised:
+            raise value
+        return value
 
     def until(self, place: int, raised: bool, value: object) -> "Log":
         """Return the log of a run that goes on after the operation at `place` with a new answer."""
