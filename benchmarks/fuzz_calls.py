@@ -349,8 +349,10 @@ def outcome(program: Any, x: Any, rng: Any) -> str:
         return "refused"
     except Exception as error:
         return f"RAW: {type(error).__name__}"
+    if getattr(program, "unset", False):
+        return "no defined value"
     if not same(traced, value):
-        # `irfft` of nothing to a length, and powers that begin with random vectors.
+        # Powers that begin with random vectors.
         defined = all(same(program(x), value) for _ in range(9))
         return "WRONG: value" if defined else "no defined value"
     if layouts[0] != layouts[1]:

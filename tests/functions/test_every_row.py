@@ -48,6 +48,18 @@ def check_calls(path, count):
             assert not wrong(outcome), f"{outcome}: {text}"
 
 
+@pytest.mark.parametrize("name, n, axis, unset", [
+    ("irfft", 5, -1, True), ("hfft", 2, 1, True), ("irfft", None, -1, False), ("irfft", 5, 0, False),
+    ("rfft", 5, -1, False),
+])  # fmt: skip
+def test_the_judge_tells_results_that_are_unset_memory(name, n, axis, unset):
+    """The transform of an empty view shows what lies in the memory behind it."""
+    arguments = {"a": np.full((2, 8), 3 + 0j)[:, :0], "n": n, "axis": axis}
+    assert fuzz_calls.reads_unset_memory(f"numpy.fft.{name}", arguments) is unset
+    if (name, unset) == ("irfft", True):
+        assert np.fft.irfft(**arguments)[0, 0] == 3
+
+
 @pytest.mark.parametrize("path", PATHS[::40])
 def test_a_call_is_right_or_refused(path):
     check_calls(path, 1)
