@@ -162,7 +162,8 @@ One array that is given twice, `grad(f)(a, a)`, is two arguments; a program in w
 
 What stays NaN: third and higher derivatives through a kink; arrays of more than 100,000 elements that a singular
 operation is reached from, and more than 20,000 such operations, or 200,000 in all, those of the derivative included;
-cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that matters; and
+cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that matters;
+roots of high powers of a 0 beside other numbers in an array, `([0, 1]**9)**(1/9)`, of which no term is known; and
 programs whose rule is not run by `effgrad`'s own functions (a handler entered by hand). Series are computed where a
 function is singular, and as far as its singularity asks: elsewhere the operations run as they stand. The limit costs
 some tens of runs of the derivative, only where a NaN appears, and it runs `f` again: do not count calls in it. A

@@ -334,3 +334,18 @@ def test_powers_of_a_complex_zero_have_the_limit(name):
     np.testing.assert_allclose(
         jvp(lambda z: jvp(f, (z,), (u,))[1], (z,), (u,))[1], second * u * u, rtol=1e-12, atol=1e-12
     )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("n", [3, 7, 9, 21, 91])
+def test_a_power_of_high_order_is_not_taken_for_zero(n):
+    """The root of x**9 is x. Beside an element of lower order, its series lost all terms, and the slope was 0."""
+    root = lambda x: (x**n) ** (1 / n)  # noqa: E731
+    found = [grad(root)(0.0), jvp(root, (0.0,), (1.0,))[1], *grad(lambda x: np.sum(root(x)))(np.array([0.0, 1.0]))]
+    known = [slope for slope in found if not np.isnan(slope)]
+    np.testing.assert_allclose(known, 1.0, rtol=1e-13)
+    assert len(known) == (4 if n == 3 else 3 if n < 50 else 1)
+    # What is lost is small beside other terms.
+    x = np.array([0.0, 1.0])
+    exact = 2 * np.array([[1.0, -1], [-1, 1]]) + np.diag([0, n * (n - 1.0)])
+    np.testing.assert_allclose(hessian(lambda x: norm(x - x[1]) ** 2 + np.sum(x**n))(x), exact, rtol=1e-13)

@@ -2,8 +2,8 @@
 
 A series is `coefficients[0] t**start + coefficients[1] t**(start + 1) + ...`, known up to the last coefficient. Each
 element of the arrays has a series of its own, whose *order* is the exponent of its first nonzero coefficient.
-A series whose known coefficients are all zero counts as zero: along a path in general position, a function that
-vanishes to such a high order vanishes. Then zero times an infinite number is zero, and every other product is computed.
+A series whose known coefficients are all zero is zero, and zero times an infinite number is zero; every other product
+is computed. Where terms that are not zero lie beyond the last coefficient, that coefficient is NaN instead.
 These are the finite expansions of the Levi-Civita field: Shamseddine and Berz 1996, Exception handling in derivative
 computation with nonarchimedean calculus.
 """
@@ -20,6 +20,8 @@ _array, _zeros, _stack, _concatenate = np.array, np.zeros, np.stack, np.concaten
 # The largest number of coefficients of a series. Second derivatives of a norm need eight; those of eigenvectors, where
 # all eigenvalues are equal, need thirteen, and the value at THETA of a wide cluster two more.
 TERMS = 18
+# A power of a higher order than this is not known.
+HIGHEST = 100
 # The order given to a number that overflows.
 OVERFLOW = -3
 # A coefficient of a negative order counts as a rounding error if it is smaller than the array's largest standard part
@@ -46,7 +48,10 @@ class Laurent:
         self.merged = merged
         filled = coefficients.reshape(len(coefficients), -1).any(axis=1)
         first = int(filled.argmax()) if filled.any() else 0
-        self.start, self.coefficients = start + first, coefficients[first : first + TERMS]
+        known = coefficients[first : first + TERMS]
+        if len(coefficients) > first + TERMS:
+            known = _unless_lost(known, coefficients.any(axis=0))
+        self.start, self.coefficients = start + first, known
 
     @property
     def end(self) -> int:
@@ -150,15 +155,27 @@ def unknown(*arguments: Laurent, **_: Option) -> Laurent:
     return Laurent(0, np.full((1, *shape), np.nan))
 
 
+def _unless_lost(coefficients: Array, nonzero: Value) -> Array:
+    """Return coefficients of a series, the last of which is NaN where they are all zero but the series is not.
+
+    A series of few terms is not known further because no further ones were asked for; then zeros stand.
+    """
+    if len(coefficients) < TERMS // 2 or not (lost := nonzero & ~coefficients.any(axis=0)).any():
+        return coefficients
+    return _concatenate([coefficients[:-1], np.where(lost, np.nan, coefficients[-1:])])
+
+
 def aligned(series: list[Laurent]) -> tuple[int, list[Array]]:
     """Return the lowest exponent of several series, and their coefficients from it up to the first that one lacks."""
     start, end = min(s.start for s in series), min(s.end for s in series)
-    return start, [
-        _concatenate([_zeros((s.start - start, *s.coefficients.shape[1:]), s.coefficients.dtype), s.coefficients])[
-            : max(end - start, 1)
-        ]
-        for s in series
-    ]
+    return start, [_from(start, s, max(end - start, 1)) for s in series]
+
+
+def _from(start: int, s: Laurent, terms: int) -> Array:
+    """Return so many coefficients of a series, from an exponent on that is not above its own."""
+    before = min(s.start - start, terms)
+    rows = _concatenate([_zeros((before, *s.coefficients.shape[1:]), s.coefficients.dtype), s.coefficients])[:terms]
+    return rows if len(rows) == before + len(s.coefficients) else _unless_lost(rows, s.coefficients.any(axis=0))
 
 
 def linear(function: Function, *series: Laurent) -> Laurent:
@@ -212,7 +229,7 @@ def multiply(a: Laurent, b: Laurent) -> Laurent:
     for j in range(1, terms):
         result[j:] += x[j] * y[: terms - j]
     zero = (a.order() == len(a.coefficients)) | (b.order() == len(b.coefficients))
-    return Laurent(a.start + b.start, np.where(zero, 0.0, result))
+    return Laurent(a.start + b.start, _unless_lost(np.where(zero, 0.0, result), ~zero))
 
 
 def divide(a: Laurent, b: Laurent) -> Laurent:
@@ -251,8 +268,8 @@ def power(a: Laurent, n: float, of_zero: float = np.nan) -> Laurent:
     # A power of fractional order gets infinite coefficients from the integer below on. One that underflows is unknown.
     value = np.where(odd, np.inf, _stack(result))
     value = np.where((result[0] == 0) & (base[0] != 0), np.nan, value)
-    first = int(np.where(zero, exponent.max(initial=0), exponent).min(initial=TERMS)) if exponent.size else 0
-    value = _shifted(value, first - exponent)
+    first = int(np.where(zero, exponent.max(initial=0), exponent).min(initial=HIGHEST)) if exponent.size else 0
+    value = _unless_lost(_shifted(value, first - exponent), ~zero)
     nothing = of_zero if n < 0 else float(n == 0)
     value = np.where(zero, nothing, value)
     if n == 0 and first <= 0 < first + len(value):

@@ -41,8 +41,9 @@ def leaves_domain(found: Laurent, result: Value, series: list[Laurent | None]) -
     """Return whether the path leaves the domain of a function, or its result the range of floating point."""
     overflow = np.isinf(result) & np.isinf(found.leading()) & (found.start + found.order() >= 0)
     known = [result, *[s.coefficients for s in series if s]]
-    undefined = np.isnan(found.leading()).any() and np.all([np.isfinite(v).all() for v in known])
-    return bool(overflow.any() or undefined)
+    lost = (found.order() > 0) & (found.order() == len(found.coefficients) - 1)  # its last coefficient alone is NaN
+    undefined = np.isnan(found.leading()) & ~lost
+    return bool(overflow.any() or undefined.any() and np.all([np.isfinite(v).all() for v in known]))
 
 
 def _linear(primitive: Primitive, series: list[Value], primals: list[Value], params: Params, jointly: bool) -> Laurent:
