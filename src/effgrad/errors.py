@@ -170,7 +170,6 @@ INSTEAD = {
     "statistics": "NumPy's function, as np.mean, np.median or np.var, or SciPy's, as scipy.special.ndtri",
     "fractions": "x * p / q for a fraction p / q",
     "decimal": "the operators and functions of NumPy on x itself",
-    "float.__new__": "a class that has the number as an attribute, and is no subclass of float",
     "array.": "a list of numbers, or np.array([...])",
     "ctypes": "np.array([...]) in place of memory of C",
     "math.factorial": "scipy.special.gamma(x + 1)",

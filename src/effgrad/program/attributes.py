@@ -13,6 +13,7 @@ from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import READERS
 from effgrad.program.handed import from_compiled, is_compiled
 from effgrad.program.held_data import in_memory
+from effgrad.program.own_numbers import OF_FLOAT, read_number
 from effgrad.program.resolve import call
 from effgrad.vocabulary import Value
 
@@ -55,6 +56,8 @@ def _is_computed(value: Value) -> bool:
 def get(owner: Value, name: str) -> Value:
     """Return `owner.name` of an object of the program."""
     special = special_of(type(owner))
+    if name in OF_FLOAT and name not in special and getattr(type(owner), name, None) is vars(float)[name]:
+        owner = read_number(owner)
     if not special:
         result = _of_super(owner, name) if type(owner) is super else getattr(owner, name)
         return from_compiled(result, name, type(owner)) if marking and is_compiled(type(owner)) else result

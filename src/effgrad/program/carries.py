@@ -6,7 +6,7 @@ from types import FunctionType, GeneratorType, MethodType, ModuleType
 import numpy as np
 
 from effgrad.arrays.value import Tracer, traced_inside
-from effgrad.arrays.written import memories, memory_of
+from effgrad.arrays.written import READERS, memories, memory_of, read
 from effgrad.vocabulary import Object
 
 
@@ -48,7 +48,12 @@ def attributes_of(value: Object) -> dict[str, Object]:
 
 
 def is_written(value: object) -> bool:
-    return isinstance(value, np.ndarray) and bool(memories) and memory_of(value) is not None
+    """Whether a value is an array, a sparse matrix or a number of the program's class with traced values in memory."""
+    if not memories:
+        return False
+    if isinstance(value, np.ndarray):
+        return memory_of(value) is not None
+    return type(value) in READERS and read(value) is not value
 
 
 PLAIN = frozenset((int, float, bool, str, complex, type(None), np.ndarray, np.float64, np.dtype))

@@ -17,7 +17,8 @@ from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.listed import gathered
 from effgrad.program.managers import method_of
 from effgrad.program.object_arrays import holds_objects
-from effgrad.program.subclasses import perform_any, read_arrays
+from effgrad.program.own_numbers import is_own_number, read_number, read_operand
+from effgrad.program.subclasses import perform_any
 from effgrad.vocabulary import Function, Object
 
 COMPARED = {
@@ -65,7 +66,7 @@ def _binary(name: str, other_way: str = "") -> Object:
 
     def carefully(a: object, b: object) -> Object:
         if memories:
-            a, b = read_arrays(a), read_arrays(b)
+            a, b = read_operand(a), read_operand(b)
         if is_builtin(a) and is_builtin(b):
             if memories and (holds_objects(a) or holds_objects(b)):
                 return ufunc_of(name)(a, b)
@@ -88,7 +89,7 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
     for one, other, name in steps:
         if numpy_asks(one, other, name):
             return ufunc_of(operate.__name__)(a, b)
-        if in_python and isinstance(one, Tracer) and left_computes(one, other):
+        if in_python and _computes(one, other, name):
             break
         if not in_python or is_builtin(one):
             continue
@@ -96,8 +97,20 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
         result, called = found(one, other), True
         if result is not NotImplemented:
             return result
-    known = not called or isinstance(a, Tracer) or isinstance(b, Tracer)  # a tracer's methods may be called twice
-    return perform_any(operate, a, b) if known else without_methods(operate, a, b)
+    # A number's methods may be called twice.
+    known = not called or _is_number(a) or _is_number(b)
+    return perform_any(operate, read_number(a), read_number(b)) if known else without_methods(operate, a, b)
+
+
+def _computes(one: Object, other: Object, name: str) -> bool:
+    """Whether an operand has the operator of a number, which computes with the other one."""
+    if isinstance(one, Tracer):
+        return left_computes(one, other)
+    return is_own_number(one) and not method_of(type(one), name)
+
+
+def _is_number(value: Object) -> bool:
+    return isinstance(value, Tracer) or is_own_number(value)
 
 
 def numpy_asks(one: Object, other: Object, name: str) -> bool:
@@ -118,7 +131,8 @@ def tries(operate: Function, a: Object, b: Object, method: str, reflected: str) 
     steps = [(a, b, method), (b, a, reflected)]
     if type(b) is type(a):
         return steps if compares else steps[:1]
-    kind: type = type(a) if not isinstance(a, Tracer) else np.ndarray if a.ndim else np.generic
+    number = np.generic if is_own_number(a) or not is_own_number(b) else a.__class__
+    kind: type = type(a) if not isinstance(a, Tracer) else np.ndarray if a.ndim else number
     if not isinstance(b, Tracer) and issubclass(type(b), kind):
         if compares or getattr(type(b), reflected, None) is not getattr(kind, reflected, None):
             steps.reverse()
@@ -140,12 +154,12 @@ def _unary(name: str) -> Object:
 
     def operation(a: Object) -> Object:
         if memories:
-            a = read_arrays(a)
+            a = read_operand(a)
         found = None if is_builtin(a) else method_of(type(a), method)
         if found is not None:
             return found(a)
         asks = isinstance(a, np.ndarray) and (defines_ufuncs(a) or bool(memories) and holds_objects(a))
-        return ufunc_of(name)(a) if asks else perform_any(operate, a)
+        return ufunc_of(name)(a) if asks else perform_any(operate, read_number(a))
 
     return operation
 

@@ -13,6 +13,7 @@ from effgrad.arrays.value import Tracer, stack_nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.program.duck_arrays import by_ufuncs, defines_ufuncs, of_base_class
 from effgrad.program.object_arrays import holds_objects, numbers_of_objects
+from effgrad.program.own_numbers import read_number
 from effgrad.program.plain_writes import holds_traced, write_plainly
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.structured import by_fields
@@ -138,7 +139,7 @@ def of_number(f: Object) -> Object:
     operate = getattr(operator, name[1:] if reflected else name, None)
 
     def called(*args: Object) -> Object:
-        if operate is None or not traced_inside(args):
+        if operate is None or not traced_inside([*map(read_number, args), read_number(owner)]):
             return f(*args)
         operands = [_as_number(a) for a in (args if owner is None else (owner, *args))]
         return operate(*reversed(operands)) if reflected else operate(*operands)
@@ -148,6 +149,7 @@ def of_number(f: Object) -> Object:
 
 def _as_number(value: Object) -> Object:
     """Return a number of a class of the program, which may define the operator by this very method, as Python's."""
+    value = read_number(value)
     kinds = [kind for kind in PYTHON_NUMBERS if not isinstance(value, Tracer) and isinstance(value, kind)]
     return value if not kinds or isinstance(value, np.generic) else max(kinds, key=lambda k: len(k.__mro__))(value)
 

@@ -28,7 +28,7 @@ from effgrad.arrays.traced import as_plain
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import READERS, memories
 from effgrad.arrays.written import read as now
-from effgrad.program import plain_writes, policy
+from effgrad.program import own_numbers, plain_writes, policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.caches import cached
 from effgrad.program.carries import carries
@@ -43,7 +43,6 @@ from effgrad.program.object_arrays import noticed, of_objects, with_objects
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.rules_by_callable import Rules, WithItems, creating
-from effgrad.program.subclasses import read_arrays
 from effgrad.program.views import ITSELF
 from effgrad.vocabulary import Activation, Function, Object
 
@@ -141,7 +140,8 @@ class OnDemand:
         if memories:
             if args and type(args[0]) in READERS and (found := of_held_data(self.f, args[0])) is not None:
                 return found(*args[1:], **kwargs)
-            args, kwargs = tuple(map(read_arrays, args)), {key: read_arrays(value) for key, value in kwargs.items()}
+            read = own_numbers.read_operand
+            args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
         return (self.rewritten() if carries(args, kwargs) else self.f)(*args, **kwargs)
 
     def run_rewritten(self, /, *args: Object, **kwargs: Object) -> Object:
@@ -191,11 +191,11 @@ def builtin(f: Any) -> Object:
         return KNOWN.keep(f, f if itself else iterating(f) if f in policy.ITERATING else compiled(f))
     if isinstance(owner, np.ufunc):
         return ufunc_method(f)
-    if f == np.ndarray.__new__:
-        return in_memory(f)
+    if f.__name__ == "__new__":
+        return in_memory(f) if f == np.ndarray.__new__ else own_numbers.constructor(f, call, compiled)
     if type(owner) is str and (method := _targets.get(id(vars(str)[f.__name__]))) is not None:
         return functools.partial(method, owner)
-    return f if type(owner) in policy.CONTAINERS else compiled(f)
+    return f if type(owner) in policy.CONTAINERS else own_numbers.method(f, compiled)
 
 
 def compiled(f: Function) -> Object:
@@ -311,7 +311,7 @@ def a_class(c: Object) -> Object:
     elif rule is not None:
         rule = rule if c in policy.BY_IDENTITY else reading_callbacks(rule)
     else:
-        python = any(_has_target(getattr(c, name)) for name in ("__init__", "__new__"))
+        python = c.__new__ in own_numbers.CONSTRUCTORS or any(_has_target(f) for f in (c.__init__, c.__new__))
         if type(type(c).__call__) is FunctionType:
             rule = MethodType(call(type(c).__call__), c)
         elif python and type(c).__call__ is type.__call__ and not issubclass(c, BaseException):

@@ -24,6 +24,7 @@ from effgrad.program.attributes import get_by_object, put_by_object
 from effgrad.program.classes import is_builtin
 from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.managers import method_of
+from effgrad.program.own_numbers import is_own_number
 from effgrad.program.resolve import KNOWN, call
 from effgrad.program.texts import TEXTS, as_text, format_into, formatted, join, refusing_texts, represented
 from effgrad.program.truths import truth
@@ -120,6 +121,9 @@ def comparing(f: Value) -> Function:
         if len(args) == 1 and type(args[0]) not in (list, tuple) and not isinstance(args[0], Tracer):
             return plainly(*args, **kwargs)
         items = args[0] if len(args) == 1 else args
+        if not isinstance(items, Tracer) and any(map(is_own_number, items)):  # the result is one of them
+            key = kwargs.get("key")
+            return f(*args, **{**kwargs, "key": Ordered if key is None else call(key)})
         if kwargs.get("key") is None and not isinstance(items, Tracer) and any(map(_decides_order, items)):
             return plainly(*args, **{**kwargs, "key": Ordered})
         return plainly(*args, **kwargs)

@@ -18,6 +18,7 @@ from effgrad.arrays.written import read
 from effgrad.program.classes import is_builtin
 from effgrad.program.infix import mod as remainder
 from effgrad.program.managers import method_of
+from effgrad.program.own_numbers import is_own_number
 from effgrad.program.rewritten import SOURCES
 from effgrad.vocabulary import Value
 
@@ -155,9 +156,15 @@ def _shown(value: Value) -> Value:
     return value.shown() if isinstance(value, Tracer) else value
 
 
+def _read_unless(value: Value, *methods: str) -> Value:
+    """Return a value read from memory, except a number whose own class has one of these methods in Python."""
+    own = is_own_number(value) and any(method_of(type(value), name) is not None for name in methods)
+    return value if own else read(value)
+
+
 def represented(value: Value) -> str:
     """Return `repr(value)`."""
-    value = read(value)
+    value = _read_unless(value, "__repr__")
     if isinstance(value, Tracer):
         return of_number(builtins.repr, value)
     if type(value) in DISPLAYED and traced_inside(value):
@@ -182,7 +189,7 @@ def _displayed(value: Any) -> str:
 
 def as_text(value: Value) -> str:
     """Return `str(value)`."""
-    value = read(value)
+    value = _read_unless(value, "__str__", "__repr__")
     if type(value) in DISPLAYED:
         return represented(value)
     if is_builtin(value):
@@ -195,7 +202,7 @@ def as_text(value: Value) -> str:
 
 def formatted(value: Value, how: str, spec: str) -> str:
     """Return a value as in an f-string, with the conversion `how` (s, r, a or empty) and the format `spec`."""
-    value = read(value)
+    value = _read_unless(value, "__format__", "__str__", "__repr__")
     if how:
         value = as_text(value) if how == "s" else represented(value)
         value = value.encode("ascii", "backslashreplace").decode() if how == "a" else value
@@ -204,6 +211,8 @@ def formatted(value: Value, how: str, spec: str) -> str:
     if is_builtin(value):
         return builtins.format(value, spec)
     found = method_of(type(value), "__format__")
+    if found is None and is_own_number(value):
+        return builtins.format(read(value), spec) if spec else as_text(value)
     if found is None and not spec and getattr(type(value), "__format__") is object.__format__:  # noqa: B009
         return as_text(value)
     return builtins.format(value, spec) if found is None else found(value, spec)

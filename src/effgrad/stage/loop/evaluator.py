@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from effgrad.arrays.value import Tracer, example
+from effgrad.program.own_numbers import is_own_number
 from effgrad.stage.loop import (
     builtin,
     concatenation,
@@ -97,6 +98,8 @@ class Evaluator(Choices):
             value()  # raises
         if type(value) in (tuple, list) or is_immutable(value):
             return self.lift_parts(value)
+        if is_own_number(value):
+            raise NotCaptured(f"a number of the class {type(value).__name__}")
         is_array = isinstance(value, np.ndarray) and value.ndim > 0
         if not isinstance(value, Tracer) and not is_array:
             return value  # complex numbers too
