@@ -37,10 +37,9 @@ class Structure:
     """
 
     def __init__(self, tree: Tree) -> None:
-        self.leaves: list[Object] = []
         self.flat = _is_flat(tree)
+        self.leaves: list[Object] = list(tree) if self.flat is tuple else [tree] if self.flat else []
         if self.flat:
-            self.leaves += tree if self.flat is tuple else (tree,)
             return
         leaves, self.spec = optree.tree_flatten(tree)
         self.parts = [self._part(leaf, alone=tree is leaf) for leaf in leaves]
@@ -111,7 +110,9 @@ class Structure:
 def _is_flat(tree: Tree) -> Any:
     """Return how a tree is made of its leaves if it is one common leaf, or a tuple of these as arguments are."""
     kind = type(tree)
-    return tuple if kind is tuple and all(map(_is_common, map(type, tree))) else _is_common(kind) and _only
+    if kind is tuple:
+        return (PLAIN.issuperset(map(type, tree)) or all(map(_is_common, map(type, tree)))) and tuple
+    return _is_common(kind) and _only
 
 
 def _is_common(kind: type) -> bool:

@@ -129,7 +129,7 @@ def value_and_grad(
         else:
             pulled = [leaf if type(leaf) is float else conj(leaf) for leaf in pulled]
         value = value_of(value, scalar, *chosen)
-        parts, inside = unflatten(tree, pulled), handled(Smooth)
+        parts = unflatten(tree, pulled, inside := handled(Smooth))
         slopes = parts if isinstance(numbers, list) else parts[0]
         if inside or any(map(undefined, pulled)):
             again: Any = functools.partial(value_and_grad, program, argnums, has_aux, mode, holomorphic, memory)

@@ -30,13 +30,14 @@ def flatten_inputs(primals: tuple[Value, ...]) -> tuple[list[Value], Structure]:
 
 def flattened(value: Value) -> tuple[list[Value], Structure]:
     """Return the leaves of a pytree in the form that programs and rules take, and its structure."""
-    leaves, tree = flatten(value)
-    return leaves if tree.flat else [wrap(leaf) for leaf in leaves], tree
+    tree = Structure(value)
+    return tree.leaves if tree.flat else [wrap(leaf) for leaf in tree.leaves], tree
 
 
-def unflatten(tree: Structure, leaves: Sequence[Value]) -> Value:
-    """Return a pytree of results. Outside all derivatives, wrapped arrays of other libraries are unwrapped."""
-    return tree.unflatten(leaves if handled(Smooth) else [unwrap(leaf) for leaf in leaves])
+def unflatten(tree: Structure, leaves: Sequence[Value], inside: bool | None = None) -> Value:
+    """Return a pytree of results. Unless `inside` a derivative, wrapped arrays of other libraries are unwrapped."""
+    inside = handled(Smooth) if inside is None else inside
+    return tree.unflatten(leaves if inside else [unwrap(leaf) for leaf in leaves])
 
 
 def as_direction(direction: Value, value: Value) -> Value:

@@ -128,13 +128,13 @@ class user_code(session):  # noqa: N801 (a context)
     """The context in which a derivative runs the user's function."""
 
     def __enter__(self) -> None:
-        super().__enter__()
+        session.__enter__(self)  # `super()` takes a tenth of a microsecond
         if self.outermost is not None:
             forget_classes()
 
     def __exit__(self, kind: Object, error: BaseException | None, traceback: Object) -> None:
         if self.outermost is not None:
-            super().__exit__(kind, error, traceback)
+            session.__exit__(self, kind, error, traceback)
         try:
             if error is not None:
                 explain(error)
