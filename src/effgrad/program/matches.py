@@ -41,10 +41,11 @@ class _Chains(ast.NodeTransformer):
 
 # The tests that a pattern means, and the names that it binds, with what they are bound to.
 Parts = tuple[list[ast.expr], dict[str, ast.expr]]
-OfClass = Callable[[ast.MatchClass, ast.expr], Parts]
+# The parts of a pattern of a class, a sequence or a mapping for a subject.
+OfClass = Callable[[ast.pattern, ast.expr], Parts]
 
 
-def _unwritten(pattern: ast.MatchClass, subject: ast.expr) -> Parts:
+def _unwritten(pattern: ast.pattern, subject: ast.expr) -> Parts:
     raise Unwritten
 
 
@@ -53,7 +54,7 @@ def chained(
 ) -> list[ast.stmt]:
     """The statements that run the first of the cases whose pattern and guard hold.
 
-    `of_class` gives the parts of a pattern of a class; such patterns have no form as tests without it.
+    `of_class` gives the parts of a pattern of a class, a sequence or a mapping, which has no form as tests without it.
     """
     if not cases:
         return []
@@ -104,9 +105,7 @@ def parts_of(pattern: ast.pattern, subject: ast.expr, of_class: OfClass) -> Part
         return [_located(ast.Compare(subject, [ast.Eq()], [pattern.value]), pattern)], {}
     if isinstance(pattern, ast.MatchSingleton):
         return [_located(ast.Compare(subject, [ast.Is()], [ast.Constant(pattern.value)]), pattern)], {}
-    if isinstance(pattern, ast.MatchClass):
-        return of_class(pattern, subject)
-    raise Unwritten
+    return of_class(pattern, subject)
 
 
 def _either(found: Sequence[Parts], pattern: ast.pattern) -> Parts:

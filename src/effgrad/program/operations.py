@@ -19,7 +19,7 @@ from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, example, plain_tree, stack_nested
 from effgrad.arrays.written import READERS, handle, item_of, memories, memory_of, read, write_number
 from effgrad.nested import map_leaves
-from effgrad.program.attributes import class_parts, get, is_object, put, remove
+from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
 from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
@@ -63,6 +63,7 @@ from effgrad.program.managers import (
     missing_item,
 )
 from effgrad.program.object_arrays import holds_objects
+from effgrad.program.patterns import class_parts, is_sequence, item_at, items, mapping_parts
 from effgrad.program.plain_writes import as_objects, by_traced_index, has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
@@ -74,10 +75,11 @@ from effgrad.program.truths import FalsePattern, TruePattern, same, truth
 from effgrad.vocabulary import Activation, Object
 
 __all__ = [
-    "DIRECT", "FalsePattern", "OPERANDS", "TruePattern", "add", "and_", "awaited", "call", "call_inside", "class_of",
-    "class_parts", "context", "context_async", "eq", "floordiv", "formatted", "ge", "globals", "gt", "identity",
-    "invert", "iterate_async", "joined", "known", "le", "locals", "loops", "lshift", "lt", "matmul", "mod", "mul",
-    "ne", "neg", "or_", "pos", "pow", "read", "rshift", "same", "slice", "sub", "text", "truediv", "xor",
+    "DIRECT", "FalsePattern", "OPERANDS", "TruePattern", "add", "and_", "awaited", "call", "call_inside",
+    "class_of", "class_parts", "context", "context_async", "eq", "floordiv", "formatted", "ge", "globals", "gt",
+    "identity", "invert", "is_sequence", "item_at", "items", "iterate_async", "joined", "known", "le", "locals",
+    "loops", "lshift", "lt", "mapping_parts", "matmul", "mod", "mul", "ne", "neg", "or_", "pos", "pow", "read",
+    "rshift", "same", "slice", "sub", "text", "truediv", "xor",
 ]  # fmt: skip
 slice, locals, globals, class_of, identity = builtins.slice, builtins.locals, builtins.globals, type, id
 known = KNOWN.targets.get

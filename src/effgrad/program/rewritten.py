@@ -192,8 +192,11 @@ class Sources:
 
 
 def source_lines(file: str, names: dict[str, Object]) -> list[str]:
-    """The lines of a file, of a notebook's cell, or of a program given to `python -c`."""
-    lines = linecache.getlines(file, names)
+    """The lines of a file, of a notebook's cell, of a program given to `python -c`, or of a module frozen into Python.
+
+    The mixin methods of `collections.abc` are in such a module.
+    """
+    lines = linecache.getlines(str(names.get("__file__")) if file.startswith("<frozen ") else file, names)
     if not lines and file == "<string>" and names.get("__name__") == "__main__" and "-c" in sys.orig_argv[:-1]:
         text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
         lines = _command(text)
