@@ -4,13 +4,15 @@ import operator
 
 import numpy as np
 
-from effgrad.arrays.layout import BASIC, index_parts
+from effgrad.arrays.layout import BASIC, index_parts, is_basic
 from effgrad.arrays.value import LISTS, Tracer, plain_tree, traced_inside
 from effgrad.vocabulary import Index, Value
 
 
 def as_index(index: Index) -> Value:
     """Return a copy of an index: a derivative reads it later, when the program may have changed its arrays."""
+    if is_basic(index):
+        return index
     index = plain_tree(index)
     return tuple(map(_part, index)) if type(index) is tuple else _part(index)
 

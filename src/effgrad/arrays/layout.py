@@ -46,6 +46,11 @@ def without_axes(value: Value) -> Value:
     return np.reshape(value, (1,))[0, ...] if np.ndim(value) == 0 else value
 
 
+def is_basic(index: Index) -> bool:
+    """Whether an index consists of Python's integers, slices, None and `...`."""
+    return BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in BASIC
+
+
 def index_parts(index: Index) -> tuple[Value, ...]:
     """Return the parts of an index as a tuple."""
     return index if type(index) is tuple else (index,)

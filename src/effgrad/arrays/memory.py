@@ -226,11 +226,13 @@ class Storage:
     def _of_several(self, writers: Value, elements: Value, addresses: Value) -> Value:
         """Return the values at addresses whose elements come from several writes."""
         order = np.argsort(writers, kind="stable")
-        chosen, starts = np.unique(writers[order], return_index=True)
+        writers = writers[order]
+        ends = [*(np.flatnonzero(writers[1:] != writers[:-1]) + 1).tolist(), len(order)]  # np.unique takes 15 us
+        chosen = writers[[end - 1 for end in ends]].tolist()
         if addresses is not self.addresses and self.should_merge(len(chosen)):
             self.merge_writes()
             return self._from_base(addresses)
-        places = np.split(order, starts[1:])
+        places = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         written = [(self.writes.values[k], at) for k, at in zip(chosen, places, strict=True) if k >= 0]
         values = [v if ndim_of(v) == 0 else elements_of(v, elements[at], at.shape) for v, at in written]
         kept = [int(at[0]) if len(at) == 1 and ndim_of(v) == 0 else at for v, at in written]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.indexing import as_index, tells_places
-from effgrad.arrays.layout import PYTHONS, as_item, dtype_of, index_parts, shape_of
+from effgrad.arrays.layout import PYTHONS, as_item, dtype_of, index_parts, is_basic, shape_of
 from effgrad.arrays.memory import Handle, Storage
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.parts import PARTS, Part, rewind
@@ -341,11 +341,13 @@ def _write(array: Tracer, index: Index, value: Value) -> None:
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
     value = np.array(value) if type(value) in (list, tuple) else as_item(value, array.dtype)
     handle = handle_of(array)
-    index = plain_tree(index)
-    if staging((index,)) is not None and (whole := _written(array, index, value)) is not None:
-        handle.write(handle.located(), whole)
-        return
-    addresses = handle.located()[tuple(map(_asked, index)) if type(index) is tuple else _asked(index)]
+    if not is_basic(index):
+        index = plain_tree(index)
+        if staging((index,)) is not None and (whole := _written(array, index, value)) is not None:
+            handle.write(handle.located(), whole)
+            return
+        index = tuple(map(_asked, index)) if type(index) is tuple else _asked(index)
+    addresses = handle.located()[index]
     if type(value) is Mutable and handle.holds(value.handle, addresses):
         return
     value = spread(value, np.shape(addresses))

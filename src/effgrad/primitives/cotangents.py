@@ -12,7 +12,7 @@ from sys import getrefcount
 
 import numpy
 
-from effgrad.arrays.layout import BASIC, DOUBLES, LARGE_BYTES, index_parts
+from effgrad.arrays.layout import DOUBLES, LARGE_BYTES, index_parts, is_basic
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, operations, plain, staging
 from effgrad.primitives.indices import basic
@@ -93,7 +93,7 @@ def scatter_into_zeros(g: Cotangent, shape: Shape, index: Index) -> Value:
     """Return a cotangent added to zeros of a shape at an index, which may name an element twice."""
     if not shape:
         return np.sum(g)
-    if type(g) in PLAIN and BASIC.issuperset(map(type, index) if type(index) is tuple else (type(index),)):
+    if type(g) in PLAIN and is_basic(index):
         return block(shape, index, g)
     return Scattered(shape, [(index, g)])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import BASIC, index_parts, shape_of
+from effgrad.arrays.layout import BASIC, index_parts, is_basic, shape_of
 from effgrad.arrays.value import Tracer, operations, staging
 from effgrad.vocabulary import Axes, Axis, Index, Shape, Value
 
@@ -24,11 +24,10 @@ def with_ellipsis(index: object) -> tuple[Value, ...]:
 
 def basic(index: object) -> bool:
     """Return whether an index consists of integers, slices and new axes only, so that NumPy gives a view."""
-    items = index_parts(index)
-    if BASIC.issuperset(map(type, items)):
+    if is_basic(index):
         return True
     return all(i is None or i is Ellipsis or isinstance(i, int | np.integer | slice) and not isinstance(i, bool)
-               for i in as_tuple(items))  # fmt: skip
+               for i in as_tuple(index_parts(index)))  # fmt: skip
 
 
 def basic_view(x: Value, index: Index) -> Value:

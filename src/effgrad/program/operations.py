@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import is_basic
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, example, plain_tree, stack_nested
 from effgrad.arrays.written import READERS, handle, item_of, memories, memory_of, read, write_number
@@ -193,7 +194,7 @@ def delitem(holder: Object, key: Object) -> None:
 
 def write(array: Object, key: Object, value: Object) -> None:
     """Write to a plain array that holds traced values, or does so after the write."""
-    key = plain_tree(key)
+    key = key if is_basic(key) else plain_tree(key)
     if array.dtype.names is not None:
         if isinstance(key, str | list):  # one field or several, which are views
             array, key = array[key], ...
