@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg as sl
 from differences import directional, parts
+from numpy.linalg import _umath_linalg as compiled
 
 import effgrad
 from effgrad import NoRule, grad, jvp, symmetric
@@ -122,6 +123,12 @@ CASES = {
                                  without_phases(sl.schur(a, "complex")[1])), COMPLEX),
     "schur real": (lambda a: sl.schur(a), POSITIVE[0] + np.triu(A)),
     "schur of a real matrix": (lambda a: np.abs(sl.schur(a, "complex")[0]), A + np.diag([3, 0], 1)),
+    "qz complex, schur form of a pair": (lambda a: (
+        *[np.diagonal(part) for part in sl.qz(a, COMPLEX[1], "complex")[:2]],
+        *map(without_phases, sl.qz(a, COMPLEX[1], "complex")[2:])), COMPLEX[0]),
+    "qz complex by the second, schur": (lambda b: (
+        np.abs(sl.qz(COMPLEX[1], b, "complex")[0]), np.abs(sl.qz(COMPLEX[1], b, "complex")[1])), COMPLEX[0]),
+    "qz real, schur": (lambda a: sl.qz(a, A @ A.T), POSITIVE[0]),
     "polar": (lambda a: sl.polar(a), COMPLEX),
     "polar left": (lambda a: sl.polar(a, side="left"), TALL_COMPLEX[0]),
     "lstsq": (lambda a: np.linalg.lstsq(a, np.ones(4))[:2], TALL_COMPLEX[0]),
@@ -132,6 +139,11 @@ CASES = {
     "solve a vector by a batch of 3": (lambda a: np.linalg.solve(np.concatenate([a, a[:1] ** 2]), VECTOR), BATCH),
     "solve for a vector": (lambda b: np.linalg.solve(BATCH, b), VECTOR),
     "solve for complex": (lambda b: np.linalg.solve(COMPLEX, b), MATRIX),
+    "the ufunc of solve": (lambda a: compiled.solve(a, MATRIX), COMPLEX),
+    "the ufunc of solve for vectors": (lambda b: compiled.solve1(A, b), VECTOR),
+    "the ufuncs of inv and det": (lambda a: (compiled.inv(a), compiled.det(a), *compiled.slogdet(a)), COMPLEX),
+    "the ufuncs of a triangle, as eigh": (
+        lambda a: (compiled.cholesky_lo(a), compiled.eigvalsh_lo(a), compiled.eigh_lo(a)[0]), POSITIVE),
     "solve matrices": (lambda a: np.linalg.solve(a, MATRIX), COMPLEX),
     "scipy solve": (lambda a: sl.solve(a, VECTOR), COMPLEX),
     "scipy solve her": (lambda a: sl.solve(a, VECTOR, assume_a="her", lower=True), COMPLEX[0]),

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable
 
 from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.linalg import _umath_linalg as compiled
 
 from effgrad.arrays.layout import NUMERIC_KINDS, dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, composed, contiguous, evaluated, plain
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, composed, contiguous, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import squared
 from effgrad.primitives.factors import adjoint, hermitian_of_triangle
@@ -272,3 +273,10 @@ FUNCTIONS.enter({
         np.linalg.matrix_norm, lambda x, /, *, keepdims=False, ord="fro": _matrix_norm(x, ord, keepdims)),
 })  # fmt: skip
 CONSTANT.enter([np.linalg.matrix_rank])
+# The ufuncs that NumPy's functions of these names call, which some programs call themselves.
+UFUNCS.enter({
+    compiled.solve: lambda a, b: np.linalg.solve(a, b), compiled.inv: lambda a: np.linalg.inv(a),
+    compiled.solve1: lambda a, b: np.linalg.solve(a, b[..., None])[..., 0], compiled.det: lambda a: np.linalg.det(a),
+    compiled.cholesky_lo: lambda a: np.linalg.cholesky(a), compiled.eigvalsh_lo: lambda a: np.linalg.eigvalsh(a),
+    compiled.eigh_lo: lambda a: tuple(np.linalg.eigh(a)), compiled.slogdet: lambda a: tuple(np.linalg.slogdet(a)),
+})  # fmt: skip

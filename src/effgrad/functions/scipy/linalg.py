@@ -9,7 +9,7 @@ import scipy.linalg
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, example, plain
-from effgrad.functions.scipy import banded, matrix_functions, reduced_forms, schur, special_matrices
+from effgrad.functions.scipy import banded, generalized_schur, matrix_functions, reduced_forms, schur, special_matrices
 from effgrad.functions.scipy.banded import with_phases
 from effgrad.functions.scipy.matrix_functions import sylvester, unitary_factor
 from effgrad.functions.scipy.tables import constant, over_batches, reals, require, rules_of
@@ -374,7 +374,8 @@ def _procrustes(A: Value, B: Value) -> Value:
 
 
 RULES: list[Reached] = rules_of(scipy.linalg, {
-    **matrix_functions.RULES, **schur.RULES, **banded.RULES, **special_matrices.RULES, **reduced_forms.RULES,
+    **matrix_functions.RULES, **schur.RULES, **generalized_schur.RULES, **banded.RULES, **special_matrices.RULES,
+    **reduced_forms.RULES,
     "cholesky": _cholesky, "cho_factor": over_batches(_cho_factor, 2), "cho_solve": _cho_solve,
     "solve": _solve, "inv": _inv, "det": _det, "solve_triangular": _solve_triangular, "lu": over_batches(_lu, 2),
     "lu_factor": over_batches(_lu_factor, 2), "lu_solve": _lu_solve,

@@ -74,7 +74,7 @@ NO_RULE = {
     },
     "linalg": {
         "its vectors are not unique where eigenvalues meet, and its form depends on their order; use eig or eigh":
-            "qz ordqz cdf2rdf rsf2csf cossin",
+            "ordqz cdf2rdf rsf2csf cossin",
         "an update of factors in place; factor the new matrix": "qr_delete qr_insert qr_update",
     },
     "signal": {

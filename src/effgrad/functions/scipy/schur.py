@@ -32,7 +32,7 @@ def _system(t: Value) -> Value:
     return same_row * t[columns[None, :], columns[:, None]] - same_column * t[rows[:, None], rows[None, :]]
 
 
-def _below(elements: Value, n: int) -> Value:
+def below(elements: Value, n: int) -> Value:
     """The n by n matrix with the given elements below the diagonal and zeros elsewhere."""
     place = np.zeros((n, n), int)
     place[np.tril_indices(n, -1)] = np.arange(n * (n - 1) // 2)
@@ -59,7 +59,7 @@ def _jvp(change: Any, y: Value, a: Value, output: str) -> Value:
     n = shape_of(a)[0]
     t, z = y[:n], y[n:]
     m = np.matmul(np.matmul(adjoint(z), change), z)
-    lower = _below(_solved(_system(t), m[np.tril_indices(n, -1)], t), n)
+    lower = below(_solved(_system(t), m[np.tril_indices(n, -1)], t), n)
     x = lower - adjoint(lower)
     return np.concatenate([np.triu(m - np.matmul(x, t) + np.matmul(t, x)), np.matmul(z, x)], axis=0)
 
@@ -69,7 +69,7 @@ def _vjp(g: Cotangent, y: Value, a: Value, output: str) -> Value:
     t, z, gt, gz = y[:n], y[n:], np.triu(g[:n]), g[n:]
     of_x = np.matmul(adjoint(z), gz) - np.matmul(gt, adjoint(t)) + np.matmul(adjoint(t), gt)
     of_lower = (of_x - adjoint(of_x))[np.tril_indices(n, -1)]
-    middle = gt + _below(_solved(adjoint(_system(t)), of_lower, t), n)
+    middle = gt + below(_solved(adjoint(_system(t)), of_lower, t), n)
     return conj(np.matmul(np.matmul(z, middle), adjoint(z)))
 
 
