@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import grad, jvp, vjp
+from effgrad import checkpoint, grad, jvp, value_and_grad, vjp
 
 RNG = np.random.default_rng(5)
 BASE = RNG.normal(size=(2, 3, 2))
@@ -131,3 +131,40 @@ def test_a_copy_of_a_view_that_holds_only_constants_lies_as_numpys(copied):
     f(x)
     jvp(f, (x,), (x,))
     assert seen[0] == seen[1]
+
+
+VIEWS = {
+    "broadcast": lambda a: np.broadcast_to(a, (2, 2, 3)),
+    "broadcast, transposed": lambda a: np.broadcast_to(a, (2, 2, 3)).T,
+    "broadcast, swapped": lambda a: np.broadcast_to(a, (2, 2, 3)).swapaxes(0, 2), "transposed": lambda a: a.T,
+    "windows": lambda a: np.lib.stride_tricks.sliding_window_view(a, (2, 2)), "backward": lambda a: a[::-1],
+}  # fmt: skip
+COPIES_OF_VIEWS = [
+    lambda b: b.astype(float), np.array, np.copy, np.sin, lambda b: b + 1.0, np.zeros_like,
+    lambda b: np.where(b > 0, b, b),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("traced", [True, False])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_copy_of_a_view_of_memory_that_was_written_to_lies_as_numpys(view, traced):
+    """Copies of views with a broadcast axis, or that overlap, lay in C order; NumPy puts the smallest step last.
+
+    So `np.ravel` of the copy was a view where NumPy copies, and a write to it changed the copy. A drawn program with a
+    checkpoint had the wrong value without a word, since all writes are logged there.
+    """
+    for copied in COPIES_OF_VIEWS:
+
+        def f(x, copied=copied):
+            a = np.zeros((2, 3))
+            a[0] = x[0] if traced else 2.0
+            copy = copied(VIEWS[view](a))
+            flat = np.ravel(copy)
+            flat[0] = x[1]
+            return np.sum(copy) * 8.0 + np.sum(flat) * 9.0
+
+        x = np.array([-0.5, 0.3])
+        for run in (f, lambda x, f=f: checkpoint(f, x)):
+            value, slope = value_and_grad(run)(x)
+            assert value == f(x)
+            np.testing.assert_allclose(slope[1], f(x + [0, 1.0]) - f(x), rtol=1e-12)

@@ -97,6 +97,14 @@ def duplicate(array: Array) -> Array:
     return copy
 
 
+def copied_as(value: Value, outline: Array) -> Value:
+    """Return a copy of a value whose axes lie in memory in the order of those of an array without gaps."""
+    if outline.flags.forc:
+        return value.copy(order_of(outline))
+    axes = sorted(range(outline.ndim), key=lambda axis: -outline.strides[axis])
+    return value.transpose(axes).copy("C").transpose([axes.index(axis) for axis in range(outline.ndim)])
+
+
 def shape_of(value: Value) -> Shape:
     """Return the shape of an array, a traced value or a number. It reads `shape`, as NumPy's function takes longer."""
     shape = getattr(value, "shape", None)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, is_read_only, memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import copied_as, dtype_of, is_read_only, memory_like, ndim_of, shape_of, size_of
 from effgrad.arrays.parts import PARTS, Part, clock, rewind
 from effgrad.arrays.value import (
     Tracer,
@@ -274,12 +274,11 @@ def laid_as(value: Value, memory: Value) -> Value:
     back = tuple([slice(None, None, -1) if step < 0 else slice(None) for step in memory.strides])
     wanted, found = (np.empty_like(array[back], bool) for array in (memory, laid))
     alike = wanted.strides == found.strides and min(_steps(laid[back]), default=1) > 0
-    if alike or not wanted.flags.forc:
+    if alike:
         return value
-    order = "C" if wanted.flags.c_contiguous else "F"
     if min(memory.strides) >= 0:
-        return value.copy(order)
-    return getitem(getitem(value, index=back).copy(order), index=back)
+        return copied_as(value, wanted)
+    return getitem(copied_as(getitem(value, index=back), wanted), index=back)
 
 
 def _steps(array: Value) -> list[int]:

@@ -12,7 +12,7 @@ import numpy as np
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.labelled import labelled, on_table
-from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING, is_dense, order_of, to_dtype
+from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING, copied_as, is_dense, to_dtype
 from effgrad.arrays.reach import by_position, in_order
 from effgrad.arrays.signatures import ask_numpy, check_out, known_options, raise_as_numpy, without_out
 from effgrad.arrays.value import (
@@ -246,10 +246,7 @@ def _as_laid(value: Value, array: Value, given: Value) -> Value:
         return value
     if outline(value).strides == array.strides and not hasattr(value, "handle"):
         return value
-    if array.flags.forc or not is_dense(array):
-        return value.copy(order_of(array) if array.flags.forc else "K")
-    axes = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
-    return np.transpose(np.transpose(value, axes).copy(), np.argsort(axes))
+    return copied_as(value, array) if is_dense(array) else value.copy("K")
 
 
 def no_rule(function: Function) -> NoRule:

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_index
 
-from effgrad.arrays import counterparts
+from effgrad.arrays import counterparts, layout
 from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, memory_like, ndim_of, shape_of, size_of, without_axes
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
@@ -359,8 +359,8 @@ def _filled_like(
     shape, dtype = shape_of(a) if shape is None else shape, dtype_of(a) if dtype is None else dtype
     if is_lazy(a):
         return plain(a).owner.filled(shape, fill_value, dtype)
-    like = np.empty_like(outline(a), order=order, shape=shape).flags
-    return np.array(np.broadcast_to(fill_value, shape), dtype, order="F" if like.fnc else "C")
+    like = np.empty_like(outline(a), order=order, shape=shape)
+    return layout.copied_as(np.broadcast_to(np.asarray(fill_value, dtype), shape), like)
 
 
 operations.getitem, operations.setitem, operations.scatter_add = getitem, setitem, scatter_add

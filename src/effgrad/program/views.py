@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import order_of, without_axes
+from effgrad.arrays.layout import copied_as, without_axes
 from effgrad.arrays.value import Tracer, example
 from effgrad.arrays.written import read
 from effgrad.program.subclasses import is_held
@@ -58,4 +58,4 @@ def trimmed(f: Any, target: Object) -> Object:
 
 def laid_as(outline: Object, value: Object) -> Object:
     """Return a copy of a value in the form of NumPy's own result `outline`: an array, in its memory order."""
-    return without_axes(value.copy(order_of(outline)))
+    return without_axes(copied_as(value, outline))
