@@ -38,7 +38,28 @@ def rows(a, b):
     return np.sum(A * A)
 
 
-PROGRAMS = [clipped, rings, rows]
+def selected(a, b):
+    """The first condition that holds decides, and numbers stand beside arrays."""
+    s = 0.0
+    for i in range(40):
+        a = np.select([a > 0.5, a > 0.2], [np.sin(a), a * 1.1], a + 0.1)
+        b = np.select((b > 0.9, np.abs(b) < 0.2, a > 0.3), (1.0 - b, 0.5, np.cos(b))) + 0.01 * i
+        s = s + np.select([b[0] > a[1]], [a[1] * b[0]], s * 0.9)
+    return a @ b + s
+
+
+def in_pieces(a, b):
+    """The last condition that holds decides; a piece may be a number, or have further arguments."""
+    for _ in range(40):
+        a = np.piecewise(a, [a > 0.5, a < 0.2, a > 0.8], [np.sin, lambda t: t * t - 0.1, 0.4, lambda t: t * 1.1 + 0.01])
+        b = np.piecewise(b, [b > 0.5, b > 0.1], [lambda t, k: t * k, lambda t, k: t - np.mean(t) + k], 0.6) + 0.1 * a
+    A = np.piecewise(np.outer(a, b), [np.outer(a, a) > 0.1], [lambda t: t - t * t])
+    for _ in range(40):
+        A = np.piecewise(A, [A > 0.1], [lambda t: t - 0.3 * t * t, 0.2]) + 0.05 * A.T
+    return np.sum(A * A)
+
+
+PROGRAMS = [clipped, rings, rows, selected, in_pieces]
 A, B = np.array([0.1, 0.6, 0.7, 0.21]), np.array([0.5, 0.1, 0.32, 0.9])
 
 
@@ -137,3 +158,24 @@ def test_integers_that_wrap_around_are_pythons():
     with pytest.warns(UserWarning, match="is unrolled"), np.errstate(over="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         close([effgrad.compile(f)(1.5)], [f(1.5)])
+
+
+def precisions(a, b):
+    for _ in range(60):
+        a = np.select([a > 0.5, a > 0.2], [np.sin(a), b], 0.5).astype(np.float32)
+    return np.sum(a)
+
+
+def conditions_of_numbers(a, b):
+    for _ in range(60):
+        a = np.piecewise(a, a > 0.5, [np.sin, lambda t: t * 1.1])
+    return np.sum(a * b)
+
+
+@pytest.mark.parametrize("f", [precisions, conditions_of_numbers])
+def test_other_forms_are_left_to_python(f):
+    a = A.astype(np.float32)
+    with pytest.warns(effgrad.StagingWarning, match="unrolled"):
+        found = effgrad.compile(f)(a, B)
+    assert found == pytest.approx(f(a, B), rel=1e-6)
+    assert found.dtype == f(a, B).dtype

@@ -18,6 +18,7 @@ from effgrad.stage.loop import (
     folds,
     library,
     masks,
+    pieces,
     planes,
     small_systems,
     vectors,
@@ -58,7 +59,7 @@ from effgrad.stage.loop.values import WRITTEN
 from effgrad.vocabulary import DType, Params
 
 # The functions of Python and NumPy that capture handles by rules.
-MODULES = builtin, fancy, folds, library, concatenation, contractions, small_systems, planes, vectors
+MODULES = builtin, fancy, folds, library, concatenation, pieces, contractions, small_systems, planes, vectors
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 
