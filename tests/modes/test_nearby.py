@@ -4,6 +4,7 @@ import cmath
 
 import numpy as np
 import pytest
+from scipy import special
 
 from effgrad import grad, hvp, jvp
 from effgrad.modes.nearby import LONGEST, Nearby
@@ -68,3 +69,15 @@ def test_a_long_program_keeps_the_derivative_of_its_formula():
     """The search for a limit took minutes, at each call."""
     assert grad(chain(100))(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
     assert np.isnan(grad(chain(LONGEST))(np.zeros(3))).all()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_series_that_cannot_be_computed_leaves_the_derivative():
+    """The series of `i1e` nests too deeply. It is asked for at the end of a path, where that was an error."""
+    slope = lambda x: jvp(lambda x: np.sum(special.i1e(x)), (x,), (np.ones(3),))[1]  # noqa: E731
+    found = grad(slope)(np.array([0.0, 1.0, -2.0]))
+    assert np.isnan(found[0])
+    step = 1e-5
+    for i, x in enumerate([1.0, -2.0], 1):
+        near = [special.ive(1, x + h) for h in (-step, 0.0, step)]
+        np.testing.assert_allclose(found[i], (near[0] - 2 * near[1] + near[2]) / step**2, rtol=1e-4)

@@ -142,11 +142,11 @@ def _limits(
             with Nearby() as nearby:
                 try:
                     found = compute([nearby.variable(x, sign * w) for x, w in zip(inputs, direction, strict=True)])
+                    both = [nearby.limits(part) for part in found]  # computes the series that were not yet needed
                 except OverflowError:  # too large for series
                     raise
                 except Exception:  # the program fails there, so there is no limit
                     return None
-                both = [nearby.limits(part) for part in found]
                 sides.append(None if nearby.outside else [limit for limit, _ in both])
                 coarse.append(None if nearby.outside else [value for _, value in both])
                 around = max(around, nearby.order - order)
