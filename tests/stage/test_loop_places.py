@@ -268,13 +268,61 @@ def copied(x):
     return q.y * o.y
 
 
+def a_setter(x):
+    class Scaled:
+        def __init__(self):
+            self._v = x[0]
+
+        @property
+        def v(self):
+            return self._v
+
+        @v.setter
+        def v(self, a):
+            self._v = a * 1.01
+
+    o = Scaled()
+    for _ in range(40):
+        o.v = o.v + 0.1
+    return o.v
+
+
+def setters(x):
+    """Of an object from before the loop, and of one that each step makes; a setter may change what it gets."""
+
+    class Bounded:
+        def __init__(self, v, low):
+            self.low, self.sets = low, 0
+            self.v = v
+
+        @property
+        def v(self):
+            return self._v
+
+        @v.setter
+        def v(self, a):
+            if a is None:
+                raise ValueError("no number")
+            self._v = a if a > self.low else 2.0 * self.low - a
+            self.sets += 1
+
+    o, total = Bounded(x[0], 0.2), 0.0
+    for k in range(40):
+        o.v = np.sin(o.v) * 0.9
+        o.v += 0.01 * k * x[1]
+        p = Bounded(o.v - 0.5, 0.1)
+        p.v *= 1.1
+        total = total + p.v * p.sets
+    return o.v * total + o.sets
+
+
 CAPTURED = [
     descent_on_a_dictionary, descent_on_dictionaries_made_anew, descent_on_an_attribute,
     objects_that_share_their_attributes, methods_and_a_property, objects_in_a_list, arrays_changed_in_place,
     items_of_a_dictionary, copied,
     items_read_while_others_change, until_an_attribute_is_large, the_array_before, the_array_before_changed_in_place,
     two_names_of_an_object, class_attributes, returns_in_branches, jumps, exchanged_attributes, objects_in_objects,
-    calls_in_comprehensions, two_loops_and_a_write_between,
+    calls_in_comprehensions, two_loops_and_a_write_between, a_setter, setters,
 ]  # fmt: skip
 
 
@@ -342,10 +390,10 @@ def an_operator_of_the_program(x):
     return np.sum(u.a)
 
 
-def a_setter(x):
-    class Scaled:
+def an_array_set_in_place(x):
+    class Counting:
         def __init__(self):
-            self._v = x[0]
+            self._v, self.sets = x * 1.0, 0
 
         @property
         def v(self):
@@ -353,12 +401,13 @@ def a_setter(x):
 
         @v.setter
         def v(self, a):
-            self._v = a * 1.01
+            self._v = a
+            self.sets += 1
 
-    o = Scaled()
+    o = Counting()
     for _ in range(40):
-        o.v = o.v + 0.1
-    return o.v
+        o.v *= 1.01
+    return np.sum(o.v) * o.sets
 
 
 def an_array_with_two_places(x):
@@ -407,7 +456,7 @@ UNROLLED = {
     looked_for_among_values: None,
     another_name_written_after: "another name", an_object_that_changes: "that it replaces",
     read_by_other_code: "'vars'", first_assigned_in_the_loop: "for the first time", assigned_in_a_test: "in a test",
-    an_operator_of_the_program: "not captured", a_setter: "property", an_array_with_two_places: None,
+    an_operator_of_the_program: "not captured", an_array_set_in_place: "property", an_array_with_two_places: None,
     objects_made_in_the_loop: None, dataclasses_replaced: None,
 }  # fmt: skip
 

@@ -9,7 +9,11 @@ from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.iteration import Iteration
 from effgrad.stage.loop.operands import Complex, Lazy, Value, View, views_in
-from effgrad.stage.loop.places import check_holder
+from effgrad.stage.loop.places import check_holder, setter
+
+
+def _is_number(value: Value) -> bool:
+    return not isinstance(value, View | Complex) and not (isinstance(value, Lazy) and value.shape)
 
 
 class Augmented(Iteration):
@@ -32,7 +36,7 @@ class Augmented(Iteration):
             self.extend(old, s.op, value)
             return
         new = self.binary(s.op, old, value)
-        if isinstance(s.target, ast.Attribute):
+        if isinstance(s.target, ast.Attribute) and not (_is_number(old) and setter(holder, s.target.attr)):
             check_holder(holder, s.target.attr)
         if isinstance(old, Complex) and old.real.shape:
             self.augment_complex(s.target, old, planes.as_planes(self, new), frame)

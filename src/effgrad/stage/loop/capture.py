@@ -52,7 +52,7 @@ from effgrad.stage.loop.operands import (
     flat,
     symbolic,
 )
-from effgrad.stage.loop.places import Place
+from effgrad.stage.loop.places import Place, setter
 from effgrad.stage.loop.source import Source, source_of
 
 RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_in(vars(functions))
@@ -149,6 +149,9 @@ class Capture(Augmented):
 
     def assign_place(self, holder: Value, key: Value, value: Value, at: ast.expr) -> None:
         """Assign to an attribute of an object, or to an item of a dictionary."""
+        if (sets := setter(holder, key)) is not None:
+            self.inline(sets, [holder, value], {})
+            return
         if is_made(holder):
             objects.assign(holder, key, value, self)
             return

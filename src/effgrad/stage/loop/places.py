@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from effgrad.arrays.value import Tracer
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.operands import SYMBOLIC, Value
+from effgrad.stage.loop.registry import is_library
 
 # The key in `facts` for the places of a loop, and the largest number of times that capture begins again to find them.
 PLACES, MOST_ROUNDS = (None, "places"), 10
@@ -193,3 +194,13 @@ def getter(holder: Value, key: str) -> FunctionType | None:
     found = inspect.getattr_static(type(holder), key, None)
     function = found.fget if isinstance(found, property) else None
     return function if isinstance(function, FunctionType) else None
+
+
+def setter(holder: Value, key: Value) -> FunctionType | None:
+    """The function that an assignment to a property of an object calls, or None."""
+    kind: Any = type(holder)
+    if not isinstance(key, str) or kind.__setattr__ is not object.__setattr__:
+        return None
+    found = inspect.getattr_static(kind, key, None)
+    function = found.fset if isinstance(found, property) else None
+    return function if isinstance(function, FunctionType) and not is_library(function) else None
