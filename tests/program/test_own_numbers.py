@@ -73,6 +73,19 @@ class Positive(float):
         self.given = value
 
 
+class Shown(float):
+    """A number whose texts are made of those of `float`."""
+
+    def __repr__(self):
+        return "<" + super().__repr__() + ">"
+
+    def __str__(self):
+        return super().__str__() + " m"
+
+    def __format__(self, spec):
+        return super().__format__(spec or ".2f") + " m"
+
+
 class Count(int):
     """A whole number, which adds nothing to `int`."""
 
@@ -119,6 +132,8 @@ PROGRAMS = {
     ],
     "parts of a float": lambda x: [Area(x).real, float(Area(x).imag), Area(x).conjugate(), Area(x).is_integer()],
     "texts": lambda x: [f"{Length(x)}", f"{Area(x):.3f}", str(Area(x)), repr(Length(x)), format(Area(x), "g")],
+    "texts by super": lambda x: [repr(Shown(x)), str(Shown(x)), f"{Shown(x)}", f"{Shown(x):.3f}"],
+    "a text by the method": lambda x: float.__repr__(Area(x)),
     "containers": lambda x: [
         [Length(x)][0], {"a": Area(x)}["a"], (Area(x), 1)[0], [v + v for v in [Length(x)]][0],
         max([Area(x), Area(1.0)]),

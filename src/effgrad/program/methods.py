@@ -132,6 +132,10 @@ OPERATIONS = _OF_CLASSES | {("__setitem__", 2): _set_item} | {
 }  # fmt: skip
 
 
+# Methods of numbers that are no operators, and the functions that call them.
+AS_TEXT = {"repr": repr, "str": repr, "format": format}
+
+
 def of_number(f: Object) -> Object:
     """Return the target of a method of Python's numbers, as `float.__mul__`: for traced values it is the operator."""
     owner, name = getattr(f, "__self__", None), f.__name__.strip("_")
@@ -139,6 +143,9 @@ def of_number(f: Object) -> Object:
     operate = getattr(operator, name[1:] if reflected else name, None)
 
     def called(*args: Object) -> Object:
+        of = [read_number(a) for a in (args if owner is None else (owner, *args))]
+        if name in AS_TEXT and of and isinstance(of[0], Tracer):
+            return vars(SOURCES.operations)["call"](AS_TEXT[name])(*of)
         if operate is None or not traced_inside([*map(read_number, args), read_number(owner)]):
             return f(*args)
         operands = [_as_number(a) for a in (args if owner is None else (owner, *args))]

@@ -358,6 +358,8 @@ def descriptor(f: Function) -> Object:
     if not isinstance(owner, Tracer) and isinstance(owner, np.ndarray):
         return functools.partial(bound_method, f)
     of = getattr(f, "__objclass__", None)
+    if of is object and f.__name__ == "__str__" and own_numbers.is_own_number(owner):
+        return functools.partial(call(repr), owner)
     return of_number(f) if of in PYTHON_NUMBERS else functools.partial(of_array, f) if of is np.ndarray else f
 
 
