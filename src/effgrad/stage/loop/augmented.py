@@ -12,8 +12,11 @@ from effgrad.stage.loop.operands import Complex, Lazy, Value, View, views_in
 from effgrad.stage.loop.places import check_holder, setter
 
 
-def _is_number(value: Value) -> bool:
-    return not isinstance(value, View | Complex) and not (isinstance(value, Lazy) and value.shape)
+def _check_attribute(holder: Value, key: str, old: Value) -> None:
+    """Raise if an attribute cannot be assigned; an array changed in place would pass by the setter of a property."""
+    array = isinstance(old, View | Complex) or isinstance(old, Lazy) and old.shape
+    if array or setter(holder, key) is None:
+        check_holder(holder, key)
 
 
 class Augmented(Iteration):
@@ -36,8 +39,8 @@ class Augmented(Iteration):
             self.extend(old, s.op, value)
             return
         new = self.binary(s.op, old, value)
-        if isinstance(s.target, ast.Attribute) and not (_is_number(old) and setter(holder, s.target.attr)):
-            check_holder(holder, s.target.attr)
+        if isinstance(s.target, ast.Attribute):
+            _check_attribute(holder, s.target.attr, old)
         if isinstance(old, Complex) and old.real.shape:
             self.augment_complex(s.target, old, planes.as_planes(self, new), frame)
         elif isinstance(old, View):
