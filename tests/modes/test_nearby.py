@@ -81,3 +81,21 @@ def test_a_series_that_cannot_be_computed_leaves_the_derivative():
     for i, x in enumerate([1.0, -2.0], 1):
         near = [special.ive(1, x + h) for h in (-step, 0.0, step)]
         np.testing.assert_allclose(found[i], (near[0] - 2 * near[1] + near[2]) / step**2, rtol=1e-4)
+
+
+FACTORS = {
+    "prod": lambda x: np.prod(1 + x, axis=0), "cumprod": lambda x: np.cumprod(1 + x)[-1],
+    "max": lambda x: np.max(x + [0.0, 1.0]), "min": lambda x: np.min(x + [1.0, 2.0]), "sum": lambda x: np.sum(x + 0.5),
+    "sort": lambda x: np.sort(x + [0.0, 1.0], axis=0)[1], "mean": lambda x: np.mean(x + 1, axis=0),
+    "clip": lambda x: np.clip(x, -1, 1)[0] + 1, "where": lambda x: np.where(x < 1, 1 + x, 0)[0],
+    "einsum": lambda x: np.einsum("i,i->", 1 + x, x + 0.5) / 1.0,
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", FACTORS)
+def test_a_smooth_factor_with_options_leaves_the_limit(name):
+    """The row of `prod` was asked with its axis whether it is analytic, did not take it, and the limit was lost."""
+    f, zero, u = FACTORS[name], np.zeros(2), np.array([0.6, -0.8])
+    second = jvp(lambda x: jvp(lambda x: np.linalg.norm(x) ** 2 * f(x), (x,), (u,))[1], (zero,), (u,))[1]
+    np.testing.assert_allclose(second, 2 * f(zero), rtol=1e-12)

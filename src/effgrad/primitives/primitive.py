@@ -242,7 +242,7 @@ class _Each:
         return self.rule(index)
 
 
-def everywhere(*args: Value) -> bool:
+def everywhere(*args: Value, **params: Option) -> bool:
     return True
 
 
