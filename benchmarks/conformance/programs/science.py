@@ -1,10 +1,12 @@
 """Engineering and natural science: fluids, sound, light, solar cells, rivers."""
 
+import collections
+import collections.abc
 import importlib
 from typing import Any
 
 import numpy as np
-from benchmarks.conformance.programs.checkout import Checkout, program
+from benchmarks.conformance.programs.checkout import Checkout, program, stub
 
 
 @program("CalebBell/fluids", "`Colebrook`, `Clamond`, `Churchill_1977`: friction in pipes by their numbers")
@@ -75,3 +77,21 @@ def lists(checkout: Checkout) -> tuple[Any, ...]:
         return module.Matrix([list(row) for row in rows], 3, 3).determinant(), angle
 
     return numbers, np.array([[1.0, 2.0, 0.5], [0.3, -1.0, 2.0], [1.5, 0.7, 3.0]])
+
+
+@program("Bismarrck/pymatgen", "`FloatWithUnit`: energies, lengths and speeds, which are floats with a unit")
+def numbers_with_units(checkout: Checkout) -> tuple[Any, ...]:
+    for name in ("Mapping", "Sequence"):  # as in older Python
+        setattr(collections, name, getattr(collections.abc, name))
+    stub("six", iteritems=lambda d: iter(d.items()), string_types=(str,))
+    stub("six.moves", filter=filter, zip=zip)
+    units = checkout.load("pymatgen/core/units.py")
+
+    def converted(x: Any) -> Any:
+        one, other = units.Energy(x[0], "Ha"), units.Energy(x[1], "eV")
+        length = units.Length(x[2], "ang")
+        gap, speed = (other - one) * 2.0, length / units.Time(x[3], "s")
+        area = (length * length**2).to("m^3") * 1e30
+        return (one + other).to("eV"), gap.to("Ry"), speed.to("m s^-1") * 1e10, area, -one, 3.0 * length
+
+    return converted, np.array([1.1, 3.0, 2.0, 0.5])
