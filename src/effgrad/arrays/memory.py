@@ -214,7 +214,7 @@ class Storage:
             return self._from_base(addresses)
         latest = self.writes.latest(addresses)
         if latest is not None:
-            return self._cast(latest)
+            return self._cast(latest if addresses.ndim else elements_of(latest, 0, ()))
         writers, elements = self.writes.sources(addresses, self.addresses)
         first = writers.item(0)
         if (writers == first).all():
