@@ -271,3 +271,44 @@ def test_loops_are_compiled_as_they_are(f):
     """A loop took the number for a constant without its class."""
     assert np.isclose(compile(grad(f))(2.0), grad(f)(2.0), rtol=1e-12)
     assert np.isclose(compile(f)(2.0), f(2.0), rtol=1e-12)
+
+
+def in_a_set(x):
+    return 2.0 * x if Length(x) in {Length(x)} else x
+
+
+def made_in_a_set(x):
+    return x * len({Length(x) for _ in range(3)})
+
+
+def added_to_a_set(x):
+    lengths = set()
+    lengths.add((1, Length(x)))
+    return x * len(lengths)
+
+
+def in_a_dictionary(x):
+    return x * {1.0: 2.0}.get(Length(x), 3.0)
+
+
+def stored_in_a_dictionary(x):
+    names = {}
+    names[Length(x)] = x
+    return names[Length(x)]
+
+
+@pytest.mark.parametrize(
+    "f", [in_a_set, made_in_a_set, added_to_a_set, in_a_dictionary, stored_in_a_dictionary], ids=lambda f: f.__name__
+)
+def test_a_traced_number_is_no_key(f):
+    """Its hash would be that of the mark inside it, and equal numbers different keys."""
+    with pytest.raises(EffgradError, match="'Length' is a key of a set or a dictionary"):
+        grad(f)(0.5)
+
+
+def test_its_plain_number_is_a_key():
+    def f(x):
+        lengths = {stop_gradient(float(Length(x))): 2.0, Length(0.25): 3.0}
+        return x * lengths[stop_gradient(float(Length(x)))] * lengths.get(0.25) * (Length(0.25) in lengths)
+
+    assert grad(f)(0.5) == 6.0

@@ -25,6 +25,7 @@ from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
 from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.handed import each_item
+from effgrad.program.hashed import HASHING, as_key
 from effgrad.program.held_data import scaling
 from effgrad.program.infix import (
     AUGMENTED,
@@ -76,7 +77,7 @@ from effgrad.program.truths import FalsePattern, TruePattern, same, truth
 from effgrad.vocabulary import Activation, Object
 
 __all__ = [
-    "DIRECT", "FalsePattern", "OPERANDS", "TruePattern", "add", "and_", "awaited", "call", "call_inside",
+    "DIRECT", "FalsePattern", "OPERANDS", "TruePattern", "add", "and_", "as_key", "awaited", "call", "call_inside",
     "class_of", "class_parts", "context", "context_async", "eq", "floordiv", "formatted", "ge", "globals", "gt",
     "identity", "invert", "is_sequence", "item_at", "items", "iterate_async", "joined", "known", "le", "locals",
     "loops", "lshift", "lt", "mapping_parts", "matmul", "mod", "mul", "ne", "neg", "or_", "pos", "pow", "read",
@@ -164,11 +165,10 @@ def setitem(value: Object, holder: Object, key: Object) -> None:
     elif is_record(holder):
         setitem(value, field_of(holder, key), ...)
     else:
-        holder[key] = value
+        holder[as_key(key) if kind is dict else key] = value
 
 
 def set_flat(array: Object, key: Object, value: Object) -> None:
-    """Perform `array.flat[key] = value`."""
     array.flat[key] = value
 
 
@@ -351,7 +351,7 @@ def contains(value: Object, holder: Object) -> bool:
         if hasattr(type(holder), "__contains__"):
             return value in (read(holder) if is_held(holder) else holder)
     if type(holder) in (np.ndarray, dict, set, str, range) or isinstance(holder, Tracer):
-        return read(value) in read(holder)
+        return read(as_key(value) if type(holder) in HASHING else value) in read(holder)
     return any(item is value or truth(eq(item, value)) for item in iterate(holder))
 
 

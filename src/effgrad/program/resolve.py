@@ -28,7 +28,7 @@ from effgrad.arrays.traced import as_plain
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import READERS, memories
 from effgrad.arrays.written import read as now
-from effgrad.program import own_numbers, plain_writes, policy
+from effgrad.program import hashed, own_numbers, plain_writes, policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.caches import cached
 from effgrad.program.carries import carries
@@ -195,7 +195,7 @@ def builtin(f: Any) -> Object:
         return in_memory(f) if f == np.ndarray.__new__ else own_numbers.constructor(f, call, compiled)
     if type(owner) is str and (method := _targets.get(id(vars(str)[f.__name__]))) is not None:
         return functools.partial(method, owner)
-    return f if type(owner) in policy.CONTAINERS else own_numbers.method(f, compiled)
+    return hashed.method(f) if type(owner) in policy.CONTAINERS else own_numbers.method(f, compiled)
 
 
 def compiled(f: Function) -> Object:

@@ -86,6 +86,36 @@ def pattern(place: Object) -> Object:
     return ... if isinstance(place, ast.Starred) else None
 
 
+@rewrites(ast.Set)
+def elements(reader: Reader, node: ast.Set) -> ast.Set:
+    node.elts = [_key(reader, part) for part in node.elts]
+    return node
+
+
+@rewrites(ast.Dict)
+def items(reader: Reader, node: ast.Dict) -> ast.Dict:
+    node.keys = [part and _key(reader, part) for part in node.keys]
+    node.values = [reader.visit(part) for part in node.values]
+    return node
+
+
+@rewrites(ast.SetComp, ast.DictComp)
+def comprehended(reader: Reader, node: ast.SetComp | ast.DictComp) -> ast.expr:
+    reader.generic_visit(node)
+    if isinstance(node, ast.SetComp):
+        node.elt = reader.operation("as_key", node.elt, node.elt)
+    else:
+        node.key = reader.operation("as_key", node.key, node.key)
+    return node
+
+
+def _key(reader: Reader, node: ast.expr) -> ast.expr:
+    """Rewrite a key of a set or a dictionary."""
+    constant = isinstance(node, ast.Constant | ast.JoinedStr | ast.Starred)
+    read = reader.visit(node)
+    return read if constant else reader.operation("as_key", node, read)
+
+
 @rewrites(ast.Delete)
 def delete(reader: Reader, node: ast.Delete) -> Object:
     result: list[ast.stmt] = []
