@@ -94,7 +94,7 @@ MUTANTS = {
     "a one-shot continuation for two calls": (
         "continuations", "            self.run = None\n            self._shrink()\n", "",
     ),
-    "operations are performed again in a replay": ("continuations", "if self.log is None:\n", "if True:\n"),
+    "operations are performed again in a replay": ("continuations", "ask() if log is None else", "ask() if True else"),
     "a replay goes one operation too far": ("replay", "self.answers[:place]", "self.answers[: place - 1]"),
     "a spent program is grafted without its handler": (
         "continuations", "self.frame.names, self\n", "(), self\n",

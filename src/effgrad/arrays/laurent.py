@@ -229,7 +229,8 @@ def multiply(a: Laurent, b: Laurent) -> Laurent:
     for j in range(1, terms):
         result[j:] += x[j] * y[: terms - j]
     zero = (a.order() == len(a.coefficients)) | (b.order() == len(b.coefficients))
-    return Laurent(a.start + b.start, _unless_lost(np.where(zero, 0.0, result), ~zero))
+    beyond = ~zero & (a.order() + b.order() >= terms)  # else the product of the first terms may underflow
+    return Laurent(a.start + b.start, _unless_lost(np.where(zero, 0.0, result), beyond))
 
 
 def divide(a: Laurent, b: Laurent) -> Laurent:

@@ -60,7 +60,8 @@ def chained(
         return []
     case, *others = cases
     parts = functools.partial(parts_of, of_class=of_class)
-    tests, names = parts(case.pattern, subject[0]) if single else _of_items(case.pattern, subject, parts)
+    here = copy.deepcopy(subject)  # whose positions are to be those of the pattern
+    tests, names = parts(case.pattern, here[0]) if single else _of_items(case.pattern, here, parts)
     binds: list[ast.stmt] = [ast.Assign([ast.Name(n, ast.Store())], value) for n, value in names.items()]
     for s in binds:
         ast.copy_location(s, case.pattern)

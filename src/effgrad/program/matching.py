@@ -67,9 +67,9 @@ class OfParts:
         if tupled and any(isinstance(value, ast.Starred) for value in values):
             raise Unwritten
         subjects: list[ast.expr] = [ast.Name(self.name(), ast.Load()) for _ in values]
-        # Nothing that a body does may show the names, such as `locals()`: each body begins by deleting them.
+        # Nothing that a body does may show the names, such as `locals()`: they are deleted on the line of its pattern.
         otherwise = ast.match_case(ast.MatchAs(), None, [ast.Pass()])
-        forgets = [placed(ast.Delete([]), node.subject) for _ in (*node.cases, otherwise)]
+        forgets = [placed(ast.Delete([]), case.pattern) for case in (*node.cases, node.cases[-1])]
         cases = [
             ast.match_case(case.pattern, case.guard, [forget, *case.body])
             for case, forget in zip((*node.cases, otherwise), forgets, strict=True)
