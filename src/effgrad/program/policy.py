@@ -27,7 +27,7 @@ NEVER = frozenset((
 RUNNING_PYTHON = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
 GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
 FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial)) | GETTERS
-CONTAINERS = frozenset((list, dict, set, frozenset, str, bytes, tuple, GeneratorType))
+CONTAINERS = frozenset((list, str, bytes, tuple, GeneratorType))
 # Functions that iterate over their arguments and pass the items on without inspecting them.
 ITERATING = frozenset((
     list, tuple, set, frozenset, enumerate, zip, map, filter, reversed, iter, sorted, functools.reduce,

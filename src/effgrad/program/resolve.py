@@ -195,7 +195,7 @@ def builtin(f: Any) -> Object:
         return in_memory(f) if f == np.ndarray.__new__ else own_numbers.constructor(f, call, compiled)
     if type(owner) is str and (method := _targets.get(id(vars(str)[f.__name__]))) is not None:
         return functools.partial(method, owner)
-    return hashed.method(f) if type(owner) in policy.CONTAINERS else own_numbers.method(f, compiled)
+    return f if type(owner) in policy.CONTAINERS else hashed.method(f, compiled)
 
 
 def compiled(f: Function) -> Object:

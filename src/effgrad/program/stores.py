@@ -101,19 +101,19 @@ def items(reader: Reader, node: ast.Dict) -> ast.Dict:
 
 @rewrites(ast.SetComp, ast.DictComp)
 def comprehended(reader: Reader, node: ast.SetComp | ast.DictComp) -> ast.expr:
-    reader.generic_visit(node)
     if isinstance(node, ast.SetComp):
-        node.elt = reader.operation("as_key", node.elt, node.elt)
+        node.elt = _key(reader, node.elt)
     else:
-        node.key = reader.operation("as_key", node.key, node.key)
+        node.key, node.value = _key(reader, node.key), reader.visit(node.value)
+    node.generators = [reader.visit(part) for part in node.generators]
     return node
 
 
 def _key(reader: Reader, node: ast.expr) -> ast.expr:
     """Rewrite a key of a set or a dictionary."""
-    constant = isinstance(node, ast.Constant | ast.JoinedStr | ast.Starred)
+    plain = isinstance(node, ast.Constant | ast.JoinedStr | ast.Starred) or reader.yields_number(node)
     read = reader.visit(node)
-    return read if constant else reader.operation("as_key", node, read)
+    return read if plain else reader.operation("as_key", node, read)
 
 
 @rewrites(ast.Delete)

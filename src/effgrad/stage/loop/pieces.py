@@ -1,6 +1,6 @@
 """Rules for NumPy's functions of several pieces, of which conditions choose one for each element."""
 
-from collections.abc import Sequence
+import functools
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,8 @@ def _piecewise(c: Symbols, x: Value, condlist: Value, funclist: Value, *args: Va
         raise NotCaptured("np.piecewise of a number, or with a condition of another number of axes")
     conditions = [*condlist]
     if len(funclist) > len(conditions):
-        conditions.append(c.call(np.logical_not, [_any_of(c, conditions)], {}))
+        any_of = functools.reduce(lambda a, b: c.call(np.logical_or, [a, b], {}), conditions)
+        conditions.append(c.call(np.logical_not, [any_of], {}))
     result: Any = c.call(np.zeros_like, [value], {})
     for condition, piece in zip(conditions, funclist, strict=True):
         calls = isinstance(piece, Function) or callable(piece)
@@ -54,10 +55,3 @@ def _piecewise(c: Symbols, x: Value, condlist: Value, funclist: Value, *args: Va
         if result.dtype != value.dtype:
             raise NotCaptured("np.piecewise with pieces of another type than its argument")
     return result
-
-
-def _any_of(c: Symbols, conditions: Sequence[Value]) -> Value:
-    first, *others = conditions
-    for other in others:
-        first = c.call(np.logical_or, [first, other], {})
-    return first

@@ -191,9 +191,7 @@ def _slot(holder: Value, key: Value) -> bool:
 
 def getter(holder: Value, key: str) -> FunctionType | None:
     """The function of a property of an object, or None."""
-    found = inspect.getattr_static(type(holder), key, None)
-    function = found.fget if isinstance(found, property) else None
-    return function if isinstance(function, FunctionType) else None
+    return _of_property(holder, key, "fget")
 
 
 def setter(holder: Value, key: Value) -> FunctionType | None:
@@ -201,6 +199,12 @@ def setter(holder: Value, key: Value) -> FunctionType | None:
     kind: Any = type(holder)
     if not isinstance(key, str) or kind.__setattr__ is not object.__setattr__:
         return None
-    found = inspect.getattr_static(kind, key, None)
-    function = found.fset if isinstance(found, property) else None
-    return function if isinstance(function, FunctionType) and not is_library(function) else None
+    function = _of_property(holder, key, "fset")
+    return None if function is None or is_library(function) else function
+
+
+def _of_property(holder: Value, key: str, name: str) -> FunctionType | None:
+    """The function in Python that a property of an object has by a name, or None."""
+    found = inspect.getattr_static(type(holder), key, None)
+    function = getattr(found, name) if isinstance(found, property) else None
+    return function if isinstance(function, FunctionType) else None
