@@ -349,3 +349,20 @@ def test_a_power_of_high_order_is_not_taken_for_zero(n):
     x = np.array([0.0, 1.0])
     exact = 2 * np.array([[1.0, -1], [-1, 1]]) + np.diag([0, n * (n - 1.0)])
     np.testing.assert_allclose(hessian(lambda x: norm(x - x[1]) ** 2 + np.sum(x**n))(x), exact, rtol=1e-13)
+
+
+def test_an_error_of_the_program_in_a_run_beside_the_point_is_shown():
+    """It was hidden, and the derivative was left NaN."""
+    runs = []
+
+    def f(x, failing=None):
+        runs.append(x)
+        if len(runs) == failing:
+            raise KeyError(failing)
+        return np.sqrt(x @ x)
+
+    np.testing.assert_array_equal(grad(f)(np.zeros(2)), 0.0)
+    for failing in range(1, len(runs) + 1):
+        runs.clear()
+        with pytest.raises(KeyError):
+            grad(lambda x, failing=failing: f(x, failing))(np.zeros(2))

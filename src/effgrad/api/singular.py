@@ -20,6 +20,7 @@ from effgrad.arrays.layout import DOUBLES
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
+from effgrad.errors import EffgradError
 from effgrad.modes.nearby import Nearby, NearbyValue
 from effgrad.primitives.kinks import Kink
 from effgrad.primitives.quotients import Divide, Division
@@ -41,6 +42,9 @@ COARSE = 0.1
 RUNS = 3
 # The length of a direction near a singular point, relative to the size of the point.
 STEP = 1e-3
+# The errors of a program that has no series beside the point: a function is refused there, a decomposition does not
+# converge, or a series nests too deeply.
+NO_SERIES = EffgradError, np.linalg.LinAlgError, RecursionError
 # The largest number of directions tried, until the program is defined along two of them.
 DIRECTIONS = 8
 
@@ -128,8 +132,8 @@ def _limits(
 ) -> tuple[list[Value], list[Value], int] | None:
     """Return the limits and coarse values from each side, and how many derivatives there are around those of `order`.
 
-    They are None if the program fails beside the point, or does not have two sides. `close` says that the point is only
-    near a singular one, and then the distance from it counts relative to its size.
+    They are None if the program has no series beside the point, or does not have two sides. `close` says that the point
+    is only near a singular one, and then the distance from it counts relative to its size.
     """
     if not all(map(_is_inexact, inputs)):
         return None
@@ -143,9 +147,7 @@ def _limits(
                 try:
                     found = compute([nearby.variable(x, sign * w) for x, w in zip(inputs, direction, strict=True)])
                     both = [nearby.limits(part) for part in found]  # computes the series that were not yet needed
-                except OverflowError:  # too large for series
-                    raise
-                except Exception:  # the program fails there, so there is no limit
+                except NO_SERIES:
                     return None
                 sides.append(None if nearby.outside else [limit for limit, _ in both])
                 coarse.append(None if nearby.outside else [value for _, value in both])
