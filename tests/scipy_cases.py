@@ -200,6 +200,7 @@ SIGNAL = {
     "correlate2d": lambda x: signal.correlate2d(x, x[:2, :3]),
     "correlate2d same": lambda x: signal.correlate2d(x, x[:2, :2], "same"),
     "correlate2d wrap": lambda x: signal.correlate2d(x, x[:2, :3], "same", "wrap"),
+    "correlate2d exchanged": lambda x: np.imag(signal.correlate2d(x[:2, :2] * (1 + 2j), x * 1j + x[0], "valid")),
     "lfilter": lambda x: signal.lfilter([0.5, 0.2], [2.0, -0.3], x),
     "lfilter all": lambda x: signal.lfilter(x[0, :3], stable(x), x, axis=0),
     "lfilter zi": lambda x: np.concatenate(signal.lfilter(x[0, :3], stable(x) * 2, x[1], zi=x[2, :2])),

@@ -101,6 +101,9 @@ def _convolve2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fil
 
 
 def _correlate2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fill", fillvalue: object = 0) -> Value:
+    if mode == "valid" and shape_of(in1) < shape_of(in2):
+        # SciPy exchanges the arrays before it takes the conjugate of the second one.
+        return np.flip(_correlate2d(in2, in1, mode, boundary, fillvalue))
     turned = np.flip(conj(np.asarray(in2)))
     if mode != "same":
         return _convolve2d(in1, turned, mode, boundary, fillvalue)
