@@ -78,6 +78,11 @@ def one_sided(f: Any, x: Any, gradient: Any) -> bool:
     return True
 
 
+def worst(words: set[str]) -> str:
+    """What is said of several directions: the worst, by the alphabet among equals."""
+    return max(sorted(words), key=lambda word: (word[:5] == "WRONG", word == "NaN", word != "right"))
+
+
 def of_gradient(f: Any, x: Any, rng: Any) -> str:
     gradient = grad(f)(x)
     words = set()
@@ -104,7 +109,7 @@ def of_gradient(f: Any, x: Any, rng: Any) -> str:
             words.add("NaN" if np.isnan(found) else f"WRONG: {found}, {expected} by differences")
         else:
             words.add("right")
-    return max(words, key=lambda word: (word[:5] == "WRONG", word == "NaN", word != "right"))
+    return worst(words)
 
 
 def of_hessian(f: Any, x: Any, rng: Any) -> str:
@@ -122,7 +127,7 @@ def of_hessian(f: Any, x: Any, rng: Any) -> str:
             words.add("right")
         else:
             words.add("NaN" if np.isnan(found) else f"WRONG: {found}, {expected} by differences")
-    return max(words, key=lambda word: (word[:5] == "WRONG", word == "NaN", word != "right"))
+    return worst(words)
 
 
 def judged(what: Any, f: Any, x: Any, rng: Any) -> str:
