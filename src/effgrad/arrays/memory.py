@@ -6,10 +6,12 @@ addresses of its elements. The addresses are themselves a NumPy array. They are 
 program does with the array, so NumPy decides which elements two handles share. A read takes each element from its
 last writer. A loop that fills an array therefore takes linear time and records one operation (`overwrite`). A few
 writes of slices are merged into the base by `setitem`, whose slices take less time than listed addresses.
+
+A program that reads what many writes have left may write to the memory in place: once such reads have taken the time of
+a merge, the activation that owns the elements is asked to (`in_place`, of taped mode in `effgrad.fast.stored`).
 """
 
 import bisect
-import functools
 import operator
 import weakref
 from collections.abc import Callable
@@ -17,18 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import copied_as, dtype_of, is_read_only, memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.element_places import place_of
+from effgrad.arrays.layout import memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.memory_order import laid_as
 from effgrad.arrays.parts import PARTS, Part, clock, rewind
 from effgrad.arrays.value import (
     Tracer,
     contiguous,
-    getitem,
     operations,
     outline,
     plain,
 )
 from effgrad.arrays.write_log import WriteLog, elements_of, picked, selected
-from effgrad.vocabulary import DType, Function, Value
+from effgrad.vocabulary import Value
 
 Path = tuple[Callable[[Any], Any], ...]
 # The time of a write, its addresses, and what it overwrote: numbers, or each element's last write and its index there.
@@ -47,7 +50,7 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "written", "unwritten", "borrowed", "made_at",
-        "merged_at", "history", "rewound", "raw", "log", "visited",
+        "merged_at", "history", "rewound", "raw", "log", "visited", "stored",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
@@ -73,6 +76,8 @@ class Storage:
         self.borrowed = False
         # The `effgrad.arrays.written.Memory` of the plain array whose elements are here, if there is one.
         self.raw: Any = None
+        # What writes in place for the activation that owns the traced elements, if it does.
+        self.stored: Any = None
 
     def locate(self, path: Path) -> Value:
         """The addresses of the elements that `path` selects."""
@@ -101,6 +106,7 @@ class Storage:
         return [p for p in parts if p.again is not None and p not in self.parts and self.made_at < p.begun]
 
     def state(self) -> dict[str, Value]:
+        self._close()
         names = ("base", "writes", "written", "merged_at", "history", "rewound", "log")
         return {name: getattr(self, name) for name in names}
 
@@ -143,6 +149,8 @@ class Storage:
         self._prepare_write(addresses)
         if self.raw is not None:
             self.raw.wrote(addresses, value)
+        if self.stored is not None and self._stores(addresses, value):
+            return
         plainly = not self.writes and not isinstance(value, Tracer) and type(self.base) is np.ndarray
         if self.written is None:
             self.written = np.zeros(self.addresses.shape, int)
@@ -171,8 +179,38 @@ class Storage:
         self.unwritten = None
         self.version = next(clock)
 
+    def _open(self) -> bool:
+        """Let the activation that owns the traced elements write in place from now on, if it can."""
+        if self._runs_again() or PARTS.get() or not self.addresses.flags.c_contiguous:
+            return False
+        base = self.merge_writes()
+        in_place = getattr(base.owner, "in_place", None) if isinstance(base, Tracer) else None
+        self.stored = None if in_place is None else in_place(base)
+        if self.stored is None:
+            return False
+        self.base, self.borrowed = self.stored.elements, True
+        return True
+
+    def _runs_again(self) -> bool:
+        """Whether a part that may run again may need the memory as it is now."""
+        return bool(Part.first) and self.made_at < Part.latest
+
+    def _close(self) -> None:
+        if self.stored is not None:
+            self.base, self.stored = self.stored.close(), None
+
+    def _stores(self, addresses: Value, value: Value) -> bool:
+        """Write in place, or else close."""
+        value = self._cast(value)
+        done = not self._runs_again() and self.stored.closed is None and self.stored.owner.alive
+        if done and self.stored.store(place_of(addresses, self.addresses), value):
+            return True
+        self._close()
+        return False
+
     def merge_writes(self) -> Value:
         """Return the value of the whole memory, which becomes the base; the list of writes is empty afterwards."""
+        self._close()
         if self.writes:
             if self.log or self.merged_at < Part.latest:
                 before = (self.base, self.writes, self.log, self.merged_at, self.history)
@@ -202,6 +240,10 @@ class Storage:
 
     def read(self, addresses: Value) -> Value:
         """The values at some addresses."""
+        if self.stored is not None and addresses is not self.addresses and not PARTS.get():
+            if self.stored.closed is None and self.stored.owner.alive:
+                return self.stored.load(place_of(addresses, self.addresses))
+        self._close()
         value = self._read(addresses)
         return laid_as(value, addresses) if np.ndim(addresses) else value
 
@@ -230,6 +272,8 @@ class Storage:
         ends = [*(np.flatnonzero(writers[1:] != writers[:-1]) + 1).tolist(), len(order)]  # np.unique takes 15 us
         chosen = writers[[end - 1 for end in ends]].tolist()
         if addresses is not self.addresses and self.should_merge(len(chosen)):
+            if self._open():
+                return self.stored.load(place_of(addresses, self.addresses))
             self.merge_writes()
             return self._from_base(addresses)
         places = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -263,135 +307,5 @@ class Storage:
         return np.asarray(value, self.dtype)[()]
 
 
-def laid_as(value: Value, memory: Value) -> Value:
-    """Return a value with its elements in the memory order of the array `memory`, on which NumPy's sums depend."""
-    laid: Any = outline(value)
-    if memory.flags.c_contiguous and laid.flags.c_contiguous:
-        return value
-    if 0 in _steps(memory):  # a broadcast axis
-        first = tuple([slice(0, 1) if step == 0 else slice(None) for step in memory.strides])
-        return np.broadcast_to(laid_as(getitem(value, index=first), memory[first]), memory.shape)
-    back = tuple([slice(None, None, -1) if step < 0 else slice(None) for step in memory.strides])
-    wanted, found = (np.empty_like(array[back], bool) for array in (memory, laid))
-    alike = wanted.strides == found.strides and min(_steps(laid[back]), default=1) > 0
-    if alike:
-        return value
-    if min(memory.strides) >= 0:
-        return copied_as(value, wanted)
-    return getitem(copied_as(getitem(value, index=back), wanted), index=back)
-
-
-def _steps(array: Value) -> list[int]:
-    """The strides of an array along axes that have more than one element."""
-    return [step for step, n in zip(array.strides, array.shape, strict=True) if n > 1]
-
-
 def copied(array: Value) -> Value:
     return None if array is None else array.copy()
-
-
-def _with_flag(value: Value, write: bool) -> Value:
-    """Return a view of an array that can be written to or not. Other values are returned unchanged."""
-    if type(value) is not np.ndarray:
-        return value
-    value = value.view()
-    value.flags.writeable = write
-    return value
-
-
-class ComplexPart:
-    """A step of a path that selects the real or imaginary parts of complex elements; it keeps their addresses.
-
-    `take` reads the part of a value, and `combine` returns the complex elements after a write to the part.
-    """
-
-    def __init__(self, take: Value, combine: Function) -> None:
-        self.take, self.combine = take, combine
-
-    def __call__(self, value: Value) -> Value:
-        return self.take(value) if dtype_of(value).kind == "c" else value
-
-
-class Handle:
-    """An array's link to its memory: the storage, the path to its elements, and the version that it last read.
-
-    With a `half` the array is a view of only the real or only the imaginary parts of the elements.
-    """
-
-    __slots__ = ("storage", "path", "addresses", "version", "half")
-
-    def __init__(
-        self, storage: Storage, path: Path = (), addresses: Value = None, version: int = 0,
-        half: ComplexPart | None = None,
-    ) -> None:  # fmt: skip
-        self.storage, self.path, self.addresses, self.version = storage, path, addresses, version
-        self.half = half
-
-    @property
-    def dtype(self) -> DType:
-        dtype = self.storage.dtype
-        return dtype if self.half is None else np.empty(0, dtype).real.dtype
-
-    def elements(self, addresses: Value) -> Value:
-        """The values at some addresses, or their real or imaginary parts if the handle has a `half`."""
-        value = self.storage.read(addresses)
-        return value if self.half is None else self.half(value)
-
-    def along(self, step: Function, addresses: Value = None, version: int = 0) -> "Handle":
-        """Return the handle of the view that `step` makes of the array."""
-        half = step if type(step) is ComplexPart else self.half
-        return Handle(self.storage, (*self.path, step), addresses, version, half)
-
-    def protect(self, write: bool) -> None:
-        """Allow or forbid writes to the array and to its views to come; its addresses keep NumPy's flag."""
-        self.path, self.addresses = (*self.path, functools.partial(_with_flag, write=write)), None
-        self.located()
-
-    def write(self, addresses: Value, value: Value) -> None:
-        if isinstance(where := self.located(), np.ndarray) and is_read_only(where):
-            raise ValueError("assignment destination is read-only")
-        if self.half is not None:
-            value = self.half.combine(self.storage.read(addresses), value)
-        self.storage.write(addresses, value)
-
-    def holds(self, view: "Handle", addresses: Value) -> bool:
-        """Whether a view has the elements at some addresses, so that `a[i] += v` need not write them once more."""
-        same = view.storage is self.storage and view.half is self.half is None
-        return same and np.array_equal(view.located(), addresses) and not is_read_only(self.located())
-
-    def attach(self, value: Tracer) -> None:
-        value.handle = self
-
-    def located(self) -> Value:
-        if self.addresses is None:
-            self.addresses = self.storage.locate(self.path)
-        return self.addresses
-
-    def outline(self) -> Value:
-        """A plain array of the handle's shape and memory order: the addresses, or the base if they are not needed."""
-        return self.located() if self.path or self.addresses is not None else plain(self.storage.base)
-
-    def shared(self, value: Value) -> Value:
-        """Return the plain value for a recording to keep; the next write goes to a copy of the memory."""
-        self.storage.borrowed = True
-        return value
-
-    def exposed(self, value: Value) -> Value:
-        """Return the plain value for code that could write to it. It is read-only if a recording keeps the memory."""
-        if self.storage.borrowed:
-            value = value.view()
-            value.flags.writeable = False
-        return value
-
-    def read(self) -> Value:
-        """Return the array's current value."""
-        addresses, storage = self.located(), self.storage
-        passing = [part for part in PARTS.get() if part not in storage.parts]
-        for part in passing:
-            part.read.append(self)
-        if passing or (addresses is not storage.addresses and 2 * addresses.size < storage.addresses.size):
-            return self.elements(addresses)
-        value = storage.merge_writes()
-        for step in self.path:
-            value = step(value)
-        return value

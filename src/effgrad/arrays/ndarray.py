@@ -14,7 +14,7 @@ from effgrad.arrays.flags import Flags, strides_of
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.keys import equal
 from effgrad.arrays.labelled import labelled, of_pandas, on_table
-from effgrad.arrays.layout import is_dense, order_of, to_dtype, without_axes
+from effgrad.arrays.layout import DOUBLES, is_dense, order_of, to_dtype, without_axes
 from effgrad.arrays.protocols import Protocols
 from effgrad.arrays.reach import in_order
 from effgrad.arrays.signatures import check_out
@@ -77,7 +77,7 @@ def defer_to_right(value: Tracer, other: object, ufunc: np.ufunc) -> object:
     raise TypeError(f"unsupported operand type(s) for {symbol}: {kinds}")
 
 
-def _binary(ufunc: np.ufunc) -> Value:
+def _binary(ufunc: np.ufunc, operate: Function) -> Value:
     def forward(self: Tracer, other: Value) -> Value:
         # A shortcut past the search of `perform` in the common case: a number, or two values of one live activation.
         owner = self.owner
@@ -97,6 +97,8 @@ def _binary(ufunc: np.ufunc) -> Value:
         return UFUNCS[ufunc](to_operand(other), self)
 
     def inplace(self: Tracer, other: Value) -> Value:
+        if type(self.primal) in DOUBLES and self.addresses() is None:  # a number, which is not changed
+            return operate(self, other)
         other = to_operand(other)
         return _assigned(self, UFUNCS[ufunc](self, other), ufunc, other)
 
@@ -155,12 +157,12 @@ class ArrayMethods(Protocols):
     __slots__ = ()
     __hash__ = Protocols.__hash__
 
-    __add__, __radd__, __iadd__ = _binary(np.add)
-    __sub__, __rsub__, __isub__ = _binary(np.subtract)
-    __mul__, __rmul__, __imul__ = _binary(np.multiply)
-    __truediv__, __rtruediv__, __itruediv__ = _binary(np.divide)
-    __pow__, __rpow__, __ipow__ = _binary(np.power)
-    __mod__, __rmod__, __imod__ = _binary(np.mod)
+    __add__, __radd__, __iadd__ = _binary(np.add, operator.add)
+    __sub__, __rsub__, __isub__ = _binary(np.subtract, operator.sub)
+    __mul__, __rmul__, __imul__ = _binary(np.multiply, operator.mul)
+    __truediv__, __rtruediv__, __itruediv__ = _binary(np.divide, operator.truediv)
+    __pow__, __rpow__, __ipow__ = _binary(np.power, operator.pow)
+    __mod__, __rmod__, __imod__ = _binary(np.mod, operator.mod)
     __and__, __rand__, __iand__ = _stepwise(np.bitwise_and, operator.and_)
     __or__, __ror__, __ior__ = _stepwise(np.bitwise_or, operator.or_)
     __xor__, __rxor__, __ixor__ = _stepwise(np.bitwise_xor, operator.xor)
@@ -169,7 +171,7 @@ class ArrayMethods(Protocols):
 
     def __invert__(self) -> Value:
         return np.invert(plain(self))
-    __matmul__, __rmatmul__, __imatmul__ = _binary(np.matmul)
+    __matmul__, __rmatmul__, __imatmul__ = _binary(np.matmul, operator.matmul)
     __lt__, __le__, __gt__, __ge__ = map(_comparison, (operator.lt, operator.le, operator.gt, operator.ge))
     __ne__ = _comparison(operator.ne)
     __floordiv__, __rfloordiv__, __ifloordiv__ = _stepwise(np.floor_divide, operator.floordiv)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.handle import Handle
 from effgrad.arrays.indexing import as_index, tells_places
-from effgrad.arrays.layout import PYTHONS, as_item, dtype_of, index_parts, is_basic, shape_of
-from effgrad.arrays.memory import Handle, Storage
+from effgrad.arrays.layout import DOUBLES, PYTHONS, as_item, dtype_of, index_parts, is_basic, shape_of
+from effgrad.arrays.memory import Storage
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.parts import PARTS, Part, rewind
 from effgrad.arrays.value import (
@@ -174,6 +175,8 @@ class Mutable(TracedArray):
         if _listed(index):
             return getitem(self.__copy__(), index)
         addresses = handle.located()[index]
+        if type(addresses) is np.int64:
+            return handle.elements(addresses)
         if isinstance(addresses, np.ndarray) and np.may_share_memory(addresses, handle.addresses):
             result: Value = Mutable(None, None, None)
             handle.along(lambda value: getitem(value, index=index), addresses, version=-1).attach(result)
@@ -185,7 +188,8 @@ class Mutable(TracedArray):
 
     def plain(self) -> Value:
         """Return the plain value below the derivatives that the array holds values of."""
-        return plain(self.current_value())
+        owner, primal = self.owner, self.primal
+        return held(owner, primal, self.shadow).plain() if hasattr(owner, "holder") else plain(primal)
 
     def value_below(self, form: bool = False) -> Value:
         value = self.current_value()
@@ -348,8 +352,14 @@ def _write(array: Tracer, index: Index, value: Value) -> None:
             return
         index = tuple(map(_asked, index)) if type(index) is tuple else _asked(index)
     addresses = handle.located()[index]
-    if type(value) is Mutable and handle.holds(value.handle, addresses):
-        return
+    if type(addresses) is np.int64 and type(value) is not Mutable and type(getattr(value, "primal", value)) in DOUBLES:
+        handle.write(addresses, value)
+    elif type(value) is not Mutable or not handle.holds(value.handle, addresses):
+        _write_at(handle, addresses, value)
+
+
+def _write_at(handle: Handle, addresses: Value, value: Value) -> None:
+    """Write to the elements with some addresses."""
     value = spread(value, np.shape(addresses))
     if dtype_of(value).kind == "c" and handle.dtype.kind != "c":
         raise Detached("a complex value was assigned into a real array, which would lose its imaginary part")

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
+from effgrad.arrays.handle import ComplexPart, Handle
 from effgrad.arrays.layout import DOUBLES, has_field, memory_at
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
-from effgrad.arrays.memory import ComplexPart, Handle, Storage
+from effgrad.arrays.memory import Storage
 from effgrad.arrays.parts import PARTS, Part, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.registries import Registry
@@ -267,8 +268,7 @@ class Memory:
             for k in np.unique(writers[writers >= 0]):
                 chosen, value = writers == k, numbers_of(storage.writes.values[k])
                 numbers[chosen] = value.reshape(-1)[0 if value.size == 1 else order[chosen]]
-        self.flat[at] = numbers
-        self.marked[at] = False
+        self.flat[at], self.marked[at] = numbers, False
 
 
 def base_like(base: Value, value: Value) -> Value:

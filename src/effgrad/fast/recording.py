@@ -4,20 +4,22 @@ For Python floats, the values have operators written out from the rules (`effgra
 tape are just names and partials. For the rest, the clause tests each property of an argument once. A large array whose
 elements the reverse pass does not read is not kept.
 
-An entry is None for an input, `(name, partial)` pairs for an operation on floats, a `Rerun` for a checkpoint, and a
-list `[primitive, params, result, primals, names]` otherwise.
+An entry is None for an input, `(name, partial)` pairs for an operation on floats, a `Rerun` for a checkpoint, one of
+the classes of `effgrad.fast.stored` for memory, and a list `[primitive, params, result, primals, names]` otherwise.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from effgrad.arrays.layout import DOUBLES, LARGE_BYTES
 from effgrad.arrays.record import ARRAYS, Protected
 from effgrad.arrays.traced import Traced
-from effgrad.arrays.value import Smooth, Tracer, constant, staging
+from effgrad.arrays.value import Smooth, Tracer, constant, owned_by, staging
 from effgrad.effects import Handler
 from effgrad.fast.operators import write_operators
+from effgrad.fast.stored import Opened, Store, Stored
+from effgrad.living import LivingSet
 from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.higher_order import Functions, HigherOrder
 from effgrad.modes.higher_order_checkpointed import HigherOrderCheckpointed
@@ -55,10 +57,27 @@ class FastTaped(Taped):
 
     value = TapedValue
     paused = {"recording": False, "entries": _UnrecordedTape()}
+    stored: LivingSet[Stored] | None = None  # the memories that it writes to in place
 
     def enter(self) -> None:
         super().enter()
         self.protected = Protected()
+
+    def run(self, thunk: Callable[[], Value]) -> Value:
+        for memory in self.stored or ():  # its reruns need them as they are now
+            memory.close()
+        return super().run(thunk)
+
+    def in_place(self, base: Value) -> Stored | None:
+        """Return a memory to write to in place, with the elements of `base`, or None if that is not possible."""
+        elements = base.primal if owned_by(base, self) else base
+        plainly = type(elements) is np.ndarray and elements.dtype in (np.float64, np.float32)
+        if not plainly or type(self) is not FastTaped or not self.recording or not self.alive:
+            return None
+        memory = Stored(self, base)
+        self.stored = LivingSet() if self.stored is None else self.stored
+        self.stored.add(memory)
+        return memory
 
     def recorded(self, shadow: int) -> bool:
         return shadow < UNRECORDED
@@ -124,10 +143,14 @@ class FastTaped(Taped):
                 entry = cotangent = None  # otherwise this frame would keep them alive while the checkpoint is walked
                 self.walk_again(collected, name, once=first > 0)
             elif cotangent is None or entry is None:
-                continue
+                if kind is Store:
+                    entry.pull(collected)
             elif kind is list:
                 collected[name] = None
                 _pull_entry(collected, entry, cotangent)
+            elif kind is not tuple:  # of a stored memory
+                collected[name] = None
+                entry.pull(collected, cotangent)
             else:
                 collected[name] = None
                 for source, partial in entry:
@@ -199,6 +222,8 @@ def shape_only(array: Value) -> Value:
 def _sources(entry: object) -> list[int]:
     if type(entry) is tuple:
         return [source for source, _ in entry]
+    if isinstance(entry, Opened | Store):
+        return [entry.source] if entry.source is not None else []
     return [name for name in entry[4] if name is not None] if type(entry) is list else []
 
 

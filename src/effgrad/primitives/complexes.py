@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.counterparts import any_type
+from effgrad.arrays.handle import ComplexPart
 from effgrad.arrays.layout import dtype_of
-from effgrad.arrays.memory import ComplexPart
 from effgrad.arrays.traced import always_view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, plain
 from effgrad.errors import NoRule

@@ -271,7 +271,10 @@ def _as_array(x: Value) -> Value:
 
 # These functions add in another order than a product of matrices, so their rounding errors differ.
 _DOT_OF_NUMBER, _INNER_OF_NUMBER = as_computed(np.dot, _times), as_computed(np.inner, _times)
-_DOT_OF_ODD = as_computed(np.dot, lambda a, b: matmul(a, b))
+_DOT_OF_ODD = linear(
+    np.dot, _matmul_left, _matmul_right, text="np.dot({0}, {1})", batch=_matmul_of_batch,
+    counterpart=library_matrices.matmul,
+)  # fmt: skip
 _DOT_OF_OTHERS = as_computed(np.dot, lambda a, b: np.tensordot(a, b, axes=(-1, -min(ndim_of(b), 2))))
 _INNER = as_computed(np.inner, lambda a, b, /: np.tensordot(a, b, axes=(-1, -1)))
 
