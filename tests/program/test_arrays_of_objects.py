@@ -166,6 +166,14 @@ OF_OBJECTS = {
     "in place": objects_in_place,
     "made by vectorize": lambda x: total(np.vectorize(Amount, otypes=[object])(x + 2.0) * 3.0),
     "made by frompyfunc": lambda x: total(np.frompyfunc(Amount, 1, 1)(x + 2.0) * 3.0),
+    "by themselves": lambda x: total([
+        np.sqrt(Amount(x[0])), np.add(Amount(x[1]), x[2]), np.multiply(Amount(x[0]), 2.0), np.negative(Amount(x[3])),
+        np.arctan2(Amount(x[0]), Amount(x[1])), *np.add(Amount(x[0]), x[:2]),
+    ]),
+    "in lists": lambda x: total(np.sqrt([Amount(x[0]), Amount(2.0)])) + np.sum([Amount(x[1]), Amount(x[2])]).number,
+    "ufuncs of lists": lambda x: total(np.multiply([Amount(x[0]), Amount(2.0)], [x[1], x[2]])) + total(
+        [np.add.reduce([Amount(x[1]), Amount(x[2])]), *np.multiply.outer(Amount(x[0]), [Amount(x[1])])]
+    ),
     "beside numbers": lambda x: total(np.asarray([[Amount(x[0])], [Amount(2.0)]])) * np.array([Amount(3.0), x[2]])[1],
 }  # fmt: skip
 

@@ -13,12 +13,12 @@ from numpy._core import _methods
 
 from effgrad.arrays.labelled import labelled
 from effgrad.arrays.signatures import UFUNC_METHODS
-from effgrad.arrays.value import Tracer, is_foreign
+from effgrad.arrays.value import LISTS, Tracer, is_foreign
 from effgrad.arrays.written import read
 from effgrad.nested import leaves
 from effgrad.program.carries import carries
 from effgrad.program.classes import is_builtin
-from effgrad.program.object_arrays import array_of_objects, holds_objects, noticed
+from effgrad.program.object_arrays import array_of_operand, has_objects, holds_objects, noticed
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_subclass, perform
 from effgrad.vocabulary import Function, Object, Params
@@ -110,8 +110,17 @@ _APPLIED = {ufunc: operator for operator, ufunc in _UFUNCS.items()} | {
 _COMPARING = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
 
 
+def takes_objects(f: Function, args: tuple[Object, ...]) -> bool:
+    """Whether NumPy applies methods of objects of the program's classes, given in lists or to a ufunc by themselves."""
+    ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
+    if not isinstance(ufunc, np.ufunc):
+        return type(f) is type(np.sum) and type(args[0] if args else None) in LISTS and has_objects(args[0])
+    count = ufunc.nin if f is ufunc else 1 + (f.__name__ == "outer")
+    return any(has_objects(one) and not hasattr(type(one), "__array_ufunc__") for one in args[:count])
+
+
 def by_each_item(f: Function, args: Object, kwargs: Params) -> Object:
-    """Return a function of arrays of objects, by operators and rewritten methods of their items as NumPy applies them.
+    """Return a function of objects, or arrays of them, by rewritten operators and methods as NumPy applies them.
 
     Return `NotImplemented` for a function whose compiled code is left to call the methods as they are written.
     """
@@ -122,12 +131,13 @@ def by_each_item(f: Function, args: Object, kwargs: Params) -> Object:
     args, kwargs = _normalised(ufunc, "__call__" if f is ufunc else f.__name__, args, kwargs)
     options = {name: value for name, value in kwargs.items() if value is not None and (name, value) != ("where", True)}
     unknown = {*options} - {"axis", "keepdims", "initial", "array", "indices"}
+    args = tuple(map(array_of_operand, args))
     apply = None if ufunc.nout != 1 or ufunc.signature or unknown else _applied(ufunc, args)
     if apply is None:
         return NotImplemented
     identity = {} if ufunc.identity is None else {"identity": ufunc.identity}
     made = np.frompyfunc(apply, ufunc.nin, 1, **identity)
-    result = (made if f is ufunc else getattr(made, f.__name__))(*map(array_of_objects, args), **options)
+    result = (made if f is ufunc else getattr(made, f.__name__))(*args, **options)
     return np.asarray(result, bool)[()] if ufunc.__name__ in _COMPARING else noticed(result)
 
 

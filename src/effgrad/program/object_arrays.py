@@ -51,6 +51,12 @@ def array_of_objects(given: Object) -> Object:
     return objects(value) if type(value) in LISTS and traced_inside(value) else value
 
 
+def array_of_operand(given: Object) -> Object:
+    """Return an operand of a ufunc as an array of objects, if NumPy takes it for objects; else return it unchanged."""
+    value = array_of_objects(given)
+    return np.asarray(value, dtype=object) if has_objects(value) else value
+
+
 def numbers_of_objects(value: Object, number: Function) -> Object:
     """Return an array of objects, if traced numbers are among or inside of them, as nested lists of numbers.
 
