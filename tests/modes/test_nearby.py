@@ -7,7 +7,9 @@ import pytest
 from scipy import special
 
 from effgrad import grad, hvp, jvp
+from effgrad.arrays.laurent import Laurent, linear
 from effgrad.modes.nearby import LONGEST, Nearby
+from effgrad.modes.series_rules import leaves_domain
 
 
 def chain(n):
@@ -99,3 +101,12 @@ def test_a_smooth_factor_with_options_leaves_the_limit(name):
     f, zero, u = FACTORS[name], np.zeros(2), np.array([0.6, -0.8])
     second = jvp(lambda x: jvp(lambda x: np.linalg.norm(x) ** 2 * f(x), (x,), (u,))[1], (zero,), (u,))[1]
     np.testing.assert_allclose(second, 2 * f(zero), rtol=1e-12)
+
+
+@pytest.mark.parametrize("total", [True, False])
+def test_a_sum_whose_terms_are_not_known_far_enough_leaves_no_domain(total):
+    """One term is of order 12, the other one is zero as far as it is known: the sum's one coefficient is NaN."""
+    far, zero = Laurent(12, np.ones((6, 2))), Laurent(0, np.zeros((12, 2)))
+    found = linear(np.add, far, zero)
+    assert np.isnan(found.leading()).all()
+    assert leaves_domain(found, np.zeros(2), [far, zero], total) is not total

@@ -97,7 +97,8 @@ class Nearby(Handler[Smooth]):
             series = along.series_known()
             found = series_of(along.primitive, series, along.results(), along.params)
             self.merged |= found.merged
-            self.outside |= leaves_domain(found, along.result, series)
+            total = infinitesimal.is_total(along.primitive)
+            self.outside |= leaves_domain(found, along.result, series, total)
         return found
 
     def primal(self, value: Value) -> Value:

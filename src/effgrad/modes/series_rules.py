@@ -37,13 +37,16 @@ def series_of(primitive: Primitive, series: list[Value], primals: list[Value], p
     return _by_derivative(primitive, series, primals, params)
 
 
-def leaves_domain(found: Laurent, result: Value, series: list[Laurent | None]) -> bool:
-    """Return whether the path leaves the domain of a function, or its result the range of floating point."""
+def leaves_domain(found: Laurent, result: Value, series: list[Laurent | None], total: bool) -> bool:
+    """Return whether the path leaves the domain of a function, or its result the range of floating point.
+
+    `total` says that the function is defined everywhere, so that a NaN of its series only has lost its digits.
+    """
     overflow = np.isinf(result) & np.isinf(found.leading()) & (found.start + found.order() >= 0)
     known = [result, *[s.coefficients for s in series if s]]
     lost = (found.order() > 0) & (found.order() == len(found.coefficients) - 1)  # its last coefficient alone is NaN
     undefined = np.isnan(found.leading()) & ~lost
-    return bool(overflow.any() or undefined.any() and np.all([np.isfinite(v).all() for v in known]))
+    return bool(overflow.any() or not total and undefined.any() and np.all([np.isfinite(v).all() for v in known]))
 
 
 def _linear(primitive: Primitive, series: list[Value], primals: list[Value], params: Params, jointly: bool) -> Laurent:

@@ -150,6 +150,11 @@ def leading_terms_needed(along: Along) -> Iterator[tuple[Along, int]]:
                     yield one, terms
 
 
+def is_total(primitive: Primitive) -> bool:
+    """Whether a function is defined everywhere, as a sum or a product is."""
+    return _is_sum(primitive) or _is_product(primitive)
+
+
 def _is_product(primitive: Primitive) -> bool:
     return primitive.series is laurent.multiply or (primitive.kind == "linear" and not _is_sum(primitive))
 
