@@ -7,8 +7,8 @@ program does with the array, so NumPy decides which elements two handles share. 
 last writer. A loop that fills an array therefore takes linear time and records one operation (`overwrite`). A few
 writes of slices are merged into the base by `setitem`, whose slices take less time than listed addresses.
 
-A program that reads what many writes have left may write to the memory in place: once such reads have taken the time of
-a merge, the activation that owns the elements is asked to (`in_place`, of taped mode in `effgrad.fast.stored`).
+A program that often reads between writes may write to the memory in place: once the reads have taken the time of a
+merge, the activation that owns the elements is asked to (taped mode is, in `effgrad.fast.stored`).
 """
 
 import bisect
@@ -181,11 +181,12 @@ class Storage:
 
     def _open(self) -> bool:
         """Let the activation that owns the traced elements write in place from now on, if it can."""
-        if self._runs_again() or PARTS.get() or not self.addresses.flags.c_contiguous:
+        last = self.writes.values[-1]
+        owner: Any = getattr(last if isinstance(last, Tracer) else self.base, "owner", None)
+        able = getattr(owner, "writes_in_place", False) and self.dtype.char in "df"
+        if not able or self._runs_again() or PARTS.get() or not self.addresses.flags.c_contiguous:
             return False
-        base = self.merge_writes()
-        in_place = getattr(base.owner, "in_place", None) if isinstance(base, Tracer) else None
-        self.stored = None if in_place is None else in_place(base)
+        self.stored = owner.stored_memory(self.merge_writes())
         if self.stored is None:
             return False
         self.base, self.borrowed = self.stored.elements, True
@@ -257,6 +258,8 @@ class Storage:
         latest = self.writes.latest(addresses)
         if latest is not None:
             return self._cast(latest if addresses.ndim else elements_of(latest, 0, ()))
+        if addresses is not self.addresses and self.should_merge(1) and self._open():
+            return self.stored.load(place_of(addresses, self.addresses))
         writers, elements = self.writes.sources(addresses, self.addresses)
         first = writers.item(0)
         if (writers == first).all():
@@ -271,9 +274,7 @@ class Storage:
         writers = writers[order]
         ends = [*(np.flatnonzero(writers[1:] != writers[:-1]) + 1).tolist(), len(order)]  # np.unique takes 15 us
         chosen = writers[[end - 1 for end in ends]].tolist()
-        if addresses is not self.addresses and self.should_merge(len(chosen)):
-            if self._open():
-                return self.stored.load(place_of(addresses, self.addresses))
+        if addresses is not self.addresses and self.should_merge(len(chosen) - 1):
             self.merge_writes()
             return self._from_base(addresses)
         places = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]

@@ -57,6 +57,7 @@ class FastTaped(Taped):
 
     value = TapedValue
     paused = {"recording": False, "entries": _UnrecordedTape()}
+    writes_in_place = True
     stored: LivingSet[Stored] | None = None  # the memories that it writes to in place
 
     def enter(self) -> None:
@@ -68,11 +69,10 @@ class FastTaped(Taped):
             memory.close()
         return super().run(thunk)
 
-    def in_place(self, base: Value) -> Stored | None:
-        """Return a memory to write to in place, with the elements of `base`, or None if that is not possible."""
+    def stored_memory(self, base: Value) -> Stored | None:
+        """Return a memory to write to in place, with the elements of `base`, or None if they are not plain numbers."""
         elements = base.primal if owned_by(base, self) else base
-        plainly = type(elements) is np.ndarray and elements.dtype in (np.float64, np.float32)
-        if not plainly or type(self) is not FastTaped or not self.recording or not self.alive:
+        if type(elements) is not np.ndarray or not self.alive:
             return None
         memory = Stored(self, base)
         self.stored = LivingSet() if self.stored is None else self.stored
@@ -230,9 +230,13 @@ def _sources(entry: object) -> list[int]:
 class FastHigherOrder(HigherOrder, FastTaped, Handler[Smooth, Checkpoint, Functions]):
     """Taped reverse mode for programs with functions as values, fast."""
 
+    writes_in_place = False  # an application of a function may run again
+
 
 class FastHigherOrderCheckpointed(HigherOrderCheckpointed, FastTaped, Handler[Smooth, Checkpoint, Functions]):
     """Taped reverse mode that recomputes every application of a function value, fast."""
+
+    writes_in_place = False
 
 
 write_operators(

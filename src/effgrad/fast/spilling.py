@@ -64,6 +64,8 @@ def parse_memory(memory: str | int) -> int:
 class LimitedTaped(FastTaped):
     """Taped reverse mode whose tape takes at most `limit` bytes of memory."""
 
+    writes_in_place = False  # the cotangents of a memory stay in memory
+
     def __init__(self, limit: int) -> None:
         self.limit = limit
 

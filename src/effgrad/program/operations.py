@@ -136,8 +136,7 @@ def item_of_record(record: Any, key: Any) -> Any:
 
 def with_items(a: Object) -> Object:
     """Return the rule of a compiled function whose items are functions (fused types), or the function unchanged."""
-    rule = call(a)
-    return rule if type(rule) is WithItems else a
+    return rule if type(rule := call(a)) is WithItems else a
 
 
 def read_key(key: Object) -> Object:
@@ -149,9 +148,10 @@ def setitem(value: Object, holder: Object, key: Object) -> None:
     if kind is np.ndarray:
         write_item(value, holder, key)
         return
-    if memories and isinstance(holder, Tracer):
-        value, key = read(value), read_key(key)
-    elif kind is np.flatiter and takes(holder.base, read(value)):
+    if isinstance(holder, Tracer):
+        holder[read_key(key) if memories else key] = read(value)
+        return
+    if kind is np.flatiter and takes(holder.base, read(value)):
         base, value, key = holder.base, read(value), read_key(key)
         if base.dtype.kind not in "fc":
             write_plainly(set_flat, base, key, value)
