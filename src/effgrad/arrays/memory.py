@@ -180,17 +180,22 @@ class Storage:
         self.version = next(clock)
 
     def _open(self) -> bool:
-        """Let the activation that owns the traced elements write in place from now on, if it can."""
-        last = self.writes.values[-1]
-        owner: Any = getattr(last if isinstance(last, Tracer) else self.base, "owner", None)
-        able = getattr(owner, "writes_in_place", False) and self.dtype.char in "df"
-        if not able or self._runs_again() or PARTS.get() or not self.addresses.flags.c_contiguous:
-            return False
-        self.stored = owner.stored_memory(self.merge_writes())
+        """Let the activation that owns the merged elements write in place from now on; return whether it does."""
+        base = self.merge_writes()
+        able = isinstance(base, Tracer) and getattr(base.owner, "writes_in_place", False)
+        self.stored = base.owner.stored_memory(base) if able else None
         if self.stored is None:
             return False
         self.base, self.borrowed = self.stored.elements, True
         return True
+
+    def _may_open(self) -> bool:
+        """Whether one activation seems to own the traced elements, over plain numbers, and no part needs them again."""
+        last = self.writes.values[-1]
+        value: Any = last if isinstance(last, Tracer) else self.base
+        able = isinstance(value, Tracer) and getattr(value.owner, "writes_in_place", False)
+        plainly = able and not isinstance(value.primal, Tracer) and self.dtype.char in "df"
+        return plainly and self.addresses.flags.c_contiguous and not PARTS.get() and not self._runs_again()
 
     def _runs_again(self) -> bool:
         """Whether a part that may run again may need the memory as it is now."""
@@ -258,7 +263,7 @@ class Storage:
         latest = self.writes.latest(addresses)
         if latest is not None:
             return self._cast(latest if addresses.ndim else elements_of(latest, 0, ()))
-        if addresses is not self.addresses and self.should_merge(1) and self._open():
+        if addresses is not self.addresses and self._may_open() and self.should_merge(1) and self._open():
             return self.stored.load(place_of(addresses, self.addresses))
         writers, elements = self.writes.sources(addresses, self.addresses)
         first = writers.item(0)
@@ -274,7 +279,7 @@ class Storage:
         writers = writers[order]
         ends = [*(np.flatnonzero(writers[1:] != writers[:-1]) + 1).tolist(), len(order)]  # np.unique takes 15 us
         chosen = writers[[end - 1 for end in ends]].tolist()
-        if addresses is not self.addresses and self.should_merge(len(chosen) - 1):
+        if addresses is not self.addresses and self.should_merge(len(chosen)):
             self.merge_writes()
             return self._from_base(addresses)
         places = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
