@@ -170,7 +170,7 @@ def as_item(value: Value, dtype: DType) -> Value:
 
     Python's integers raise NumPy's error if they do not fit an array of integers.
     """
-    if issubclass(type(value), int):
+    if isinstance(value, int):
         least, largest = extremes(dtype)
         return dtype.type(int(value)) if dtype.kind in "iu" and (value < least or value > largest) else value
     if dtype_of(value) == dtype or dtype.kind not in "iub":
