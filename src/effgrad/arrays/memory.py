@@ -208,8 +208,8 @@ class Storage:
     def _stores(self, addresses: Value, value: Value) -> bool:
         """Write in place, or else close."""
         value = self._cast(value)
-        done = not self._runs_again() and self.stored.closed is None and self.stored.owner.alive
-        if done and self.stored.store(place_of(addresses, self.addresses), value):
+        able = self.stored.is_open and not self._runs_again()
+        if able and self.stored.store(place_of(addresses, self.addresses), value):
             return True
         self._close()
         return False
@@ -246,9 +246,8 @@ class Storage:
 
     def read(self, addresses: Value) -> Value:
         """The values at some addresses."""
-        if self.stored is not None and addresses is not self.addresses and not PARTS.get():
-            if self.stored.closed is None and self.stored.owner.alive:
-                return self.stored.load(place_of(addresses, self.addresses))
+        if self.stored is not None and addresses is not self.addresses and self.stored.is_open and not PARTS.get():
+            return self.stored.load(place_of(addresses, self.addresses))
         self._close()
         value = self._read(addresses)
         return laid_as(value, addresses) if np.ndim(addresses) else value

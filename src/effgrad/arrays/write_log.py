@@ -7,6 +7,7 @@ rules of `getitem` and `setitem`.
 
 import numpy as np
 
+from effgrad.arrays.element_places import Place, place_of, within
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.value import operations, plain
 from effgrad.vocabulary import Index, Shape, Value
@@ -85,26 +86,19 @@ class WriteLog:
 
 def _at(numbers: Value, addresses: Value, memory: Value) -> Value:
     """Return the elements of a flat array at some addresses."""
-    if addresses.size > SHORT and (view := _seen(numbers, addresses, memory)) is not None:
-        return view
-    return numbers[addresses]
+    array, index = within(numbers, _place(addresses, memory))
+    return array[index]
 
 
 def put(numbers: Value, addresses: Value, memory: Value, values: Value) -> None:
     """Set the elements of a flat array at some addresses of a memory, whose addresses are all given."""
-    if addresses.size > SHORT and (view := _seen(numbers, addresses, memory)) is not None:
-        view[...] = values
-    else:
-        numbers[addresses] = values
+    array, index = within(numbers, _place(addresses, memory))
+    array[index] = values
 
 
-def _seen(numbers: Value, addresses: Value, memory: Value) -> Value:
-    """Return the view of a flat array that the addresses are of the memory's, or None if they are no view of these."""
-    if not memory.flags.c_contiguous or not np.may_share_memory(addresses, memory):
-        return None
-    size, unit = numbers.itemsize, addresses.itemsize
-    strides = addresses.strides if size == unit else [stride // unit * size for stride in addresses.strides]
-    return np.ndarray(addresses.shape, numbers.dtype, numbers, addresses.item(0) * size, strides)
+def _place(addresses: Value, memory: Value) -> Place:
+    """Return the place of the elements with some addresses, which are the place themselves if they are few."""
+    return place_of(addresses, memory) if addresses.size > SHORT and memory.flags.c_contiguous else addresses
 
 
 def selected(addresses: Value, memory: Value) -> Index:

@@ -18,7 +18,7 @@ from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, constant, owned_by, staging
 from effgrad.effects import Handler
 from effgrad.fast.operators import write_operators
-from effgrad.fast.stored import Opened, Store, Stored
+from effgrad.fast.stored import Opened, Store, Stored, new
 from effgrad.living import LivingSet
 from effgrad.modes.checkpoint import Checkpoint
 from effgrad.modes.higher_order import Functions, HigherOrder
@@ -33,7 +33,6 @@ from effgrad.vocabulary import Cotangent, Entry, Option, Params, Value
 
 UNRECORDED = 1 << 60
 ndarray = np.ndarray
-new: Value = object.__new__  # makes a value without calling its __init__
 
 
 class TapedValue(Traced):

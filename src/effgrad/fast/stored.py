@@ -14,7 +14,7 @@ from effgrad.arrays.element_places import Place, within
 from effgrad.arrays.layout import DOUBLES
 from effgrad.arrays.traced import Traced, buffer
 from effgrad.arrays.value import Tracer, operations, owned_by
-from effgrad.primitives.cotangents import Masked, accumulate, dense, known_of
+from effgrad.primitives.cotangents import Masked, accumulate, dense, known_of, transposed
 from effgrad.vocabulary import Activation, Array, Cotangent, DType, Shape, Value
 
 new: Value = object.__new__  # makes a value without calling its __init__
@@ -31,6 +31,11 @@ class Stored:
         self.owner, self.flat, self.closed = owner, elements.reshape(-1), None
         self.opened = Opened(len(owner.entries), base.shadow if traced else None, elements.shape, elements.dtype)
         owner.entries.append(self.opened)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether elements can be read and written here: it is not closed, and its derivative has not ended."""
+        return self.closed is None and bool(self.owner.alive)
 
     @property
     def elements(self) -> Array:
@@ -89,15 +94,8 @@ class Opened:
         return found
 
     def pull(self, collected: Value, adjoint: "Adjoint") -> None:
-        if self.source is not None:
-            _pass_on(collected, self.source, adjoint.whole(self.shape))
-
-
-def _pass_on(collected: Value, source: int, part: Cotangent) -> None:
-    if collected[source] is None:
-        collected[source] = part
-    elif part is not None:
-        accumulate(collected, source, part)
+        if self.source is not None and (whole := adjoint.whole(self.shape)) is not None:
+            accumulate(collected, self.source, whole)
 
 
 class Load:
@@ -126,7 +124,7 @@ class Store:
         if self.source is None or part is None:
             return
         spread = self.single and type(self.place) is not int  # one number was written to all elements
-        _pass_on(collected, self.source, np.sum(dense(part)) if spread else part)
+        accumulate(collected, self.source, np.sum(dense(part)) if spread else part)
 
 
 class Closed:
@@ -138,13 +136,9 @@ class Closed:
         self.opened = opened
 
     def pull(self, collected: Value, cotangent: Cotangent) -> None:
-        self.opened.adjoint(collected).add(slice(None), _flat(cotangent))
-
-
-def _flat(cotangent: Cotangent) -> Cotangent:
-    """Return the cotangent of an array as that of its elements in one axis."""
-    known, elements = known_of(cotangent), np.reshape(dense(cotangent), -1)
-    return elements if known is True else Masked(elements, np.reshape(known, -1))
+        flat = transposed(lambda g: np.reshape(g, -1), True, cotangent)
+        if flat is not None:
+            self.opened.adjoint(collected).add(slice(None), flat)
 
 
 class Adjoint:
