@@ -158,6 +158,12 @@ def gathered_from_one_write(x):
     return np.sum(a * WEIGHTS) + b @ c
 
 
+def read_where_an_element_was_named_twice(x):
+    a = x * 1.0
+    a[[1, 4, 1]] = x[2:5] ** 2
+    return a[[1, 4, 1]] @ WEIGHTS[:3]
+
+
 def raveled_where_a_copy_is_needed(x):
     a = np.reshape(x * 1.0, (2, 3))
     v = a[:, ::2]
@@ -169,7 +175,7 @@ def raveled_where_a_copy_is_needed(x):
 
 PROGRAMS = [
     written_everywhere_twice, gathered_from_one_write, raveled_where_a_copy_is_needed,
-    written_where_memory_goes_by_columns,
+    written_where_memory_goes_by_columns, read_where_an_element_was_named_twice,
     the_written_array_changes_later,
     through_a_view, into_the_base_under_a_view, reshaped_and_transposed, filled, recurrence, stencil, swapped, masked,
     diagonal, with_out, repeated_index, inserted_rows, a_view_kept_while_the_array_is_rebound, moved_axes,

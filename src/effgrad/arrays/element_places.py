@@ -40,3 +40,8 @@ def within(numbers: Array, place: Place) -> tuple[Array, Any]:
     shape, start, steps = place
     size = numbers.itemsize
     return np.ndarray(shape, numbers.dtype, numbers.data, start * size, [step * size for step in steps]), ...
+
+
+def are_distinct(place: Place) -> bool:
+    """Whether no element is there twice."""
+    return type(place) is not np.ndarray or len(np.unique(place)) == place.size

@@ -259,7 +259,7 @@ class Storage:
             return self._from_base(addresses)
         if addresses.size == 0:
             return self._from_base(addresses)
-        latest = self.writes.latest(addresses)
+        latest = self.writes.latest(addresses, self.addresses)
         if latest is not None:
             return self._cast(latest if addresses.ndim else elements_of(latest, 0, ()))
         if addresses is not self.addresses and self._may_open() and self.should_merge(1) and self._open():

@@ -7,7 +7,7 @@ rules of `getitem` and `setitem`.
 
 import numpy as np
 
-from effgrad.arrays.element_places import Place, place_of, within
+from effgrad.arrays.element_places import Place, are_distinct, place_of, within
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.value import operations, plain
 from effgrad.vocabulary import Index, Shape, Value
@@ -46,11 +46,16 @@ class WriteLog:
             log._writer, log._element = self._writer.copy(), self._element.copy()
         return log
 
-    def latest(self, addresses: Value) -> Value:
-        """Return the value of the last write if it was to these addresses, as the one before a read often is."""
+    def latest(self, addresses: Value, memory: Value) -> Value:
+        """Return the value of the last write if it was to these addresses, as the one before a read often is.
+
+        `memory` are all addresses. A write that names an element twice leaves there the last value only.
+        """
         if not self.places or self.places[-1].shape != addresses.shape or shape_of(self.values[-1]) != addresses.shape:
             return None
-        return self.values[-1] if (self.places[-1] == addresses).all() else None
+        if not (self.places[-1] == addresses).all() or not are_distinct(place_of(addresses, memory)):
+            return None
+        return self.values[-1]
 
     def sources(self, addresses: Value, memory: Value) -> tuple[Value, Value]:
         """Return, for some addresses, the numbers of the writes that the elements come from, and their indices there.

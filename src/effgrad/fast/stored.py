@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.element_places import Place, within
+from effgrad.arrays.element_places import Place, are_distinct, within
 from effgrad.arrays.layout import DOUBLES
 from effgrad.arrays.traced import Traced, buffer
 from effgrad.arrays.value import Tracer, operations, owned_by
@@ -61,7 +61,7 @@ class Stored:
             name, value = value.shadow, value.primal
         if type(value) not in DOUBLES and not isinstance(value, np.ndarray | np.floating):
             return False
-        if type(place) is np.ndarray and (place.size == 0 or len(np.unique(place)) < place.size):
+        if not are_distinct(place):
             return False
         array, index = within(self.flat, place)
         array[index] = value
