@@ -297,8 +297,44 @@ def stored_in_a_dictionary(x):
     return names[Length(x)]
 
 
+def updated(x):
+    names = {}
+    names.update(zip([Length(x), Length(x)], (x, 2 * x), strict=True))
+    return sum(names.values())
+
+
+COUNTED = {
+    "set": lambda x: set([Length(x), Length(x)]),
+    "set of a generator": lambda x: set(((Length(x),), 1) for _ in range(2)),
+    "frozenset": lambda x: frozenset(map(Length, [x, x])),
+    "dict": lambda x: dict(iter([(Length(x), 1), (Length(x), 2)])),
+    "union": lambda x: {0.5}.union([0.25], [Length(x)]),
+    "intersection": lambda x: {0.5, 1.0}.intersection([Length(x)]),
+    "update of a set": lambda x: (lambda s: s.update((Length(x), Length(x))) or s)({0.5}),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_compiled_code_hashes_no_traced_number(name):
+    """The keys of `dict(pairs)` and the elements of `set(numbers)` were all different."""
+    with pytest.raises(EffgradError, match="'Length' is a key of a set or a dictionary"):
+        grad(lambda x: x * len(COUNTED[name](x)))(0.5)
+
+
+def test_sets_without_traced_numbers_are_as_they_are_beside_them():
+    def f(x):
+        length, names = Length(x), dict([(1, x)], b=2.0)
+        names.update({3: x}, c=x)
+        kept = {1, 2} | set(range(3))
+        kept.update([4], (5,))
+        return length * sum(names.values()) * len(kept.difference([0], iter([1])) - frozenset((9,)))
+
+    assert np.isclose(grad(f)(0.5), 3 * (6 * 0.5 + 2))
+
+
 @pytest.mark.parametrize(
-    "f", [in_a_set, made_in_a_set, added_to_a_set, in_a_dictionary, stored_in_a_dictionary], ids=lambda f: f.__name__
+    "f", [in_a_set, made_in_a_set, added_to_a_set, in_a_dictionary, stored_in_a_dictionary, updated],
+    ids=lambda f: f.__name__,
 )
 def test_a_traced_number_is_no_key(f):
     """Its hash would be that of the mark inside it, and equal numbers different keys."""

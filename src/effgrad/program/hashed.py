@@ -15,26 +15,56 @@ from effgrad.vocabulary import Function, Object
 HASHING = frozenset((dict, set, frozenset))
 # The methods whose arguments are keys, of which only a call of the method can tell whether they hold traced numbers.
 METHODS = frozenset(("get", "setdefault", "pop", "add", "discard", "remove", "__contains__"))
+# The methods whose arguments are iterated over, and give keys.
+ITERATING = frozenset((
+    "update", "union", "intersection", "intersection_update", "difference", "difference_update", "isdisjoint",
+    "symmetric_difference", "symmetric_difference_update", "issubset", "issuperset",
+))  # fmt: skip
 
 
 def as_key(value: Object) -> Object:
     """Return a key of a set or a dictionary; raise if it is, or has, a traced number of the program's own class."""
-    if memories:
-        for part in value if type(value) is tuple else (value,):
-            if own_numbers.is_own_number(part) and own_numbers.read_number(part) is not part:
-                raise Detached(
-                    f"a traced number of the class {type(part).__name__!r} is a key of a set or a dictionary, which "
-                    "asks for its hash: take effgrad.stop_gradient(float(x)) for the key"
-                )
+    if memories and own_numbers.is_own_number(value) and own_numbers.read_number(value) is not value:
+        raise Detached(
+            f"a traced number of the class {type(value).__name__!r} is a key of a set or a dictionary, which "
+            "asks for its hash: take effgrad.stop_gradient(float(x)) for the key"
+        )
+    if memories and type(value) is tuple:
+        for part in value:
+            as_key(part)
     return value
 
 
-def method(f: Any, compiled: Function) -> Object:
-    """Return the target of a compiled method, whose arguments may be keys of a set or a dictionary."""
-    if type(f.__self__) not in HASHING:
+def holder(make: Function) -> Object:
+    """Return the target of a class of sets or dictionaries, whose instances `make` makes."""
+    return lambda *args, **kwargs: _with_keys(make(*args, **kwargs))
+
+
+def _with_keys(keys: Any) -> Object:
+    """Return keys that compiled code hashes; raise if one of them is a traced number of the program's own class."""
+    if own_numbers.are_held():
+        for key in keys:
+            as_key(key)
+    return keys
+
+
+def method(f: Any, compiled: Function, iterating: Function) -> Object:
+    """Return the target of a compiled method, whose arguments may be or hold keys of a set or a dictionary."""
+    kind = type(f.__self__)
+    if kind not in HASHING:
         return own_numbers.method(f, compiled)
-    return functools.partial(_keyed, f) if f.__name__ in METHODS else f
+    if f.__name__ in METHODS:
+        return functools.partial(_keyed, f)
+    if f.__name__ not in ITERATING:
+        return f
+    return functools.partial(_each_keyed, f if kind is dict else iterating(f), dict if kind is dict else list)
 
 
 def _keyed(f: Any, *args: Object) -> Object:
     return f(*map(as_key, args)) if memories else f(*args)
+
+
+def _each_keyed(f: Any, kind: Any, *args: Any, **kwargs: Object) -> Object:
+    if own_numbers.are_held():
+        args = tuple([_with_keys(arg if type(arg) in HASHING else kind(arg)) for arg in args])
+    return f(*args, **kwargs)

@@ -75,6 +75,12 @@ def _number_of(instance: Object) -> Object:
     return instance if held is None else as_pythons(read(held[1])[0])
 
 
+def are_held() -> bool:
+    """Whether the running session has traced numbers of the program's own classes."""
+    session = running() if memories else None
+    return session is not None and bool(session.caches.get(KEPT))
+
+
 def read_number(value: Object) -> Object:
     """Return the traced number of a number of the program's own class, and other values unchanged."""
     return read(value) if memories and is_own_number(value) else value

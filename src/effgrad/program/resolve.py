@@ -195,7 +195,7 @@ def builtin(f: Any) -> Object:
         return in_memory(f) if f == np.ndarray.__new__ else own_numbers.constructor(f, call, compiled)
     if type(owner) is str and (method := _targets.get(id(vars(str)[f.__name__]))) is not None:
         return functools.partial(method, owner)
-    return f if type(owner) in policy.CONTAINERS else hashed.method(f, compiled)
+    return f if type(owner) in policy.CONTAINERS else hashed.method(f, compiled, iterating)
 
 
 def compiled(f: Function) -> Object:
@@ -318,7 +318,7 @@ def a_class(c: Object) -> Object:
             rule = functools.partial(construct, c)
         else:
             rule = c if python else compiled(c)
-    return KNOWN.keep(c, rule)
+    return KNOWN.keep(c, hashed.holder(rule) if c in hashed.HASHING else rule)
 
 
 def _has_target(f: Any) -> bool:
