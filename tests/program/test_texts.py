@@ -2,8 +2,10 @@
 """Texts that a program writes of its numbers, and reads back: by differences of the plain program, or refused."""
 
 import ast
+import collections
 import contextlib
 import csv
+import dataclasses
 import decimal
 import io
 import json
@@ -79,6 +81,82 @@ def test_a_number_is_read_back_from_a_text(name):
     wanted = [(f(POINT + d) - f(POINT - d)) / (2 * step) for d in step * np.eye(3)]
     found = []
     np.testing.assert_allclose(grad(lambda x: found.append(f(x)) or found[0])(POINT), wanted, rtol=1e-8, atol=1e-8)
+
+
+class Shown:
+    def __init__(self, v):
+        self.v = v
+
+    def __str__(self):
+        return "str %.3f" % self.v
+
+    def __repr__(self):
+        return f"repr {self.v:.2e}"
+
+    def __float__(self):
+        return float(2.0 * self.v)
+
+
+class Repeated(Shown):
+    __str__ = object.__str__
+
+
+class Own(float):
+    def __str__(self):
+        return f"own {self.real}"
+
+
+class Tagged(str):
+    def __str__(self):
+        return "tag " + str.__str__(self)
+
+
+@dataclasses.dataclass
+class Fields:
+    a: float
+    b: list
+    c: int = dataclasses.field(default=3, repr=False)
+
+
+def cyclic(a):
+    items = [1, Shown(a)]
+    items.append({2: (items,)})
+    return items
+
+
+def mistaken(pattern, values):
+    try:
+        return pattern % values
+    except (TypeError, ValueError, LookupError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+WRITTEN = {
+    "str by %": lambda a: "%s|%10s|%-12s|%.5s" % (Shown(a), Shown(a), Repeated(a), Own(a)),
+    "repr by %": lambda a: "%r %a %s %s" % (Shown(a), Repeated(a), [Shown(a)], {"k": (Own(a),)}),
+    "one value by %": lambda a: "%s" % Shown(a) + "%r" % Shown(a) + "%s" % [Shown(a)] + "%s" % Own(a),
+    "names by %": lambda a: "%(a)s %(a)r %(a).2f" % {"a": Shown(a), "b": 1},
+    "float by %": lambda a: "%.2f %e %d %5.1f%% %*.*f" % (Shown(a), Own(a), Own(a), a, 9, 2, a),
+    "constants by %": lambda a: "%c%c %i %x %r %s %s %%" % (65, "b", 2.7, 255, b"a", None, {1}),
+    "a str of the program's own class": lambda a: "%s %s" % (Tagged("a"), [Tagged("a")]) + f"{Tagged('b')}",
+    "a list": lambda a: f"{[Shown(a)]} {(Repeated(a),)} {[a, [a]]} { {a: a} }",
+    "a list in itself": lambda a: str(cyclic(a)),
+    "a dataclass": lambda a: f"{Fields(a, [Shown(a)])} {[Fields(a, [])]}",
+    "a set": lambda a: str({Shown(a)}) + repr(collections.deque([a])),
+    "mistakes": lambda a: [
+        mistaken("%d %s", (a,)), mistaken("%d", (a, 2)), mistaken("%y", a), mistaken("%(a)s", a), mistaken("a", {}),
+        mistaken("%(a)s", {"b": a}), mistaken("%", a), mistaken("%.2f", "a"), mistaken("%*d", (a, 2)),
+    ],
+    "bytes": lambda a: b"%.3f %d %a" % (a, 3, [a]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_values_are_written_as_the_plain_program_writes_them(name):
+    """`%` wrote a number of the program's own class without its `__str__`; a `__str__` that formats was refused."""
+    texts = []
+    grad(lambda x: texts.append(WRITTEN[name](x[0])) or x[0])(POINT)
+    assert texts == [WRITTEN[name](POINT[0])]
 
 
 LOST = {

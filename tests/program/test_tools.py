@@ -94,7 +94,7 @@ def test_a_debugger_stops_at_the_users_line():
     finally:
         sys.settrace(before)
     said = out.getvalue()
-    assert "result = later * x" in said and "return result" in said and "Traced" in said
+    assert "result = later * x" in said and "return result" in said and "(Pdb) 0.5\n" in said
 
 
 def documented(x):

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.value import NUMERIC, Tracer, plain
+from effgrad.effects.effect import frames
 from effgrad.errors import Detached
 from effgrad.vocabulary import Value
 
@@ -191,6 +192,8 @@ def _is_whole(text: str, write: Callable[[Value], str], value: Value) -> bool:
 
 def _remember(known: list[Numeral]) -> None:
     """Remember the numerals that stand for traced numbers; those of whole numbers are too common to be recognised."""
+    if frames.get() is None:  # a debugger shows a number that outlived its derivative
+        return
     digits = {digits for digits, number in known if number is not CONSTANT and not digits.isdigit()}
     if digits:
         if (written := _written.get()) is None:

@@ -178,7 +178,7 @@ class Protocols(Tracer):
         return _released(self, "data to pickle").__reduce__()
 
     def __repr__(self) -> str:
-        return f"Traced({plain(self)!r})"
+        return of_number(repr, self)
 
     def __str__(self) -> str:
         return of_number(str, self)

@@ -81,3 +81,10 @@ def set_fields(
             rest.append(value)
     return rest
 
+
+def has_generated_repr(kind: Value) -> bool:
+    """Whether the `__repr__` of a class is the one that `dataclasses` generates."""
+    if not dataclasses.is_dataclass(kind):
+        return False
+    code = getattr(getattr(kind.__repr__, "__wrapped__", None), "__code__", None)
+    return code is not None and code.co_filename == "<string>"

@@ -15,9 +15,8 @@ import types
 
 import numpy as np
 
-from effgrad.arrays.digits import Text, as_constant, of_number, read_back, refuse_texts
+from effgrad.arrays.digits import Text, as_constant, read_back, refuse_texts
 from effgrad.arrays.value import Tracer
-from effgrad.arrays.written import read
 from effgrad.nested import map_leaves
 from effgrad.program import operations
 from effgrad.program.attributes import get_by_object, put_by_object
@@ -26,7 +25,7 @@ from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.managers import method_of
 from effgrad.program.own_numbers import is_own_number
 from effgrad.program.resolve import KNOWN, call
-from effgrad.program.texts import TEXTS, as_text, format_into, formatted, join, refusing_texts, represented
+from effgrad.program.texts import TEXTS, as_text, format_into, formatted, join, refusing_texts, represented, shown
 from effgrad.program.truths import truth
 from effgrad.vocabulary import Function, Value
 
@@ -253,17 +252,11 @@ def logged(f: Value) -> Function:
     """Return the target of a function that logs, which gets the numbers that traced values show."""
 
     def called(*args: Value, **kwargs: Value) -> None:
+        given = [arg if isinstance(arg, logging.Logger) else map_leaves(shown, arg) for arg in args]
         # The line that is logged is that of the program, one frame above this one.
-        f(*[map_leaves(_shown, read(arg)) for arg in args], **{**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + 1})
+        f(*given, **{**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + 1})
 
     return called
-
-
-def _shown(value: Value) -> Value:
-    if not isinstance(value, Tracer):
-        return value
-    of_number(str, value)  # its numerals are remembered
-    return value.shown()
 
 
 def enter() -> None:

@@ -6,19 +6,24 @@ calls the rewritten method (the Python Language Reference, 3.3.1).
 """
 
 import builtins
+import dataclasses
 import functools
 import re
+import reprlib
 import string
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from effgrad.arrays.digits import Text, of_number, of_parts, refuse_texts
-from effgrad.arrays.value import Tracer, traced_inside
+from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import read
+from effgrad.nested import map_leaves
 from effgrad.program.classes import is_builtin
+from effgrad.program.dataclass import has_generated_repr
 from effgrad.program.infix import mod as remainder
 from effgrad.program.managers import method_of
 from effgrad.program.own_numbers import is_own_number
+from effgrad.program.resolve import call
 from effgrad.program.rewritten import SOURCES
 from effgrad.vocabulary import Value
 
@@ -56,37 +61,48 @@ CONVERSION = re.compile(r"%(?:\((?P<key>[^)]*)\))?[#0\- +]*(\*|\d+)?(?:\.(\*|\d+
 
 def filled(pattern: Any, values: Value) -> Value:
     """Return `pattern % values` of a string, with the text that plain values would give."""
-    values = read(values)
-    if type(values) is tuple:
-        shown: Value = tuple([_shown(value) for value in values])
-    elif type(values) is dict:
-        shown = {key: _shown(value) for key, value in values.items()}
-    else:
-        shown = _shown(values)
-    result = pattern % shown
-    return of_parts(result, *_conversions(pattern, values)) if type(pattern) in (str, Text) else result
+    if type(pattern) in (str, Text) and _fit(pattern, values):
+        return joined(*_filled_parts(pattern, values))
+    return pattern % map_leaves(shown, values)
 
 
-def _conversions(pattern: str, values: Value) -> Iterable[str]:
-    """Yield the parts of `pattern % values`: the literal text, and the values that have digits of traced numbers."""
-    left = list(values) if type(values) is tuple else [values]
+def _fit(pattern: str, values: Value) -> bool:
+    """Whether a pattern is correct and takes these values; if not, Python raises its own error."""
+    found = [part for part in CONVERSION.finditer(pattern) if part["kind"] != "%"]
+    if "%" in CONVERSION.sub("", pattern) or not all(part["kind"] in "diouxXeEfFgGcrsa" for part in found):
+        return False
+    if any(part["key"] is not None for part in found):
+        stars = any("*" in (part[2], part[3]) for part in found)
+        return type(values) is dict and not stars and all(part["key"] in values for part in found)
+    count = len(values) if isinstance(values, tuple) else 1
+    return count == sum(1 + (part[2] == "*") + (part[3] == "*") for part in found)
+
+
+def _filled_parts(pattern: str, values: Value) -> Iterable[str]:
+    """Yield the parts of `pattern % values`: the literal text, and the values as text."""
+    left = list(values) if isinstance(values, tuple) else [values]
     end = 0
     for found in CONVERSION.finditer(pattern):
         yield pattern[end : found.start()]
         end = found.end()
         if found["kind"] == "%":
+            yield "%"
             continue
         widths = tuple([left.pop(0) for group in (2, 3) if found[group] == "*"])
-        value = read(values[found["key"]] if found["key"] is not None else left.pop(0))
-        if type(value) is Text or type(value) in DISPLAYED:
-            yield as_text(value)
-        elif isinstance(value, Tracer):
-            yield of_number(_by_conversion(found[0].replace(f"({found['key']})", ""), widths), value)
+        value = values[found["key"]] if found["key"] is not None else left.pop(0)
+        yield _converted(found[0].replace(f"({found['key']})", ""), widths, value)
     yield pattern[end:]
 
 
-def _by_conversion(conversion: str, widths: tuple[int, ...]) -> Callable[[Value], str]:
-    return lambda value: conversion % (*widths, value)
+def _converted(conversion: str, widths: tuple[int, ...], value: Value) -> str:
+    """Return a value converted by `%`, in a string."""
+    kind, own = conversion[-1], not is_builtin(value) and not isinstance(value, Tracer)
+    if kind in "sra" and (own or type(value) in DISPLAYED):
+        made = formatted(value, kind, "")
+        return of_parts((conversion[:-1] + "s") % (*widths, made), made)
+    number = call(float)(value) if own and kind in "eEfFgG" else read(value)
+    write: Callable[[Value], str] = lambda value: conversion % (*widths, value)  # noqa: E731
+    return of_number(write, number) if isinstance(number, Tracer) else write(number)
 
 
 class Formatter(string.Formatter):
@@ -140,20 +156,35 @@ def refusing_texts(f: Callable[..., Value]) -> Callable[..., Value]:
 
 
 class Shown:
-    """Stands for a container in `pattern % values`, and is written as its text."""
+    """Stands for an object of the program where compiled code converts it, and calls its rewritten methods."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    def __str__(self) -> str:
+        return as_text(self.value)
 
     def __repr__(self) -> str:
-        return self.text
+        return represented(self.value)
+
+    def __float__(self) -> float:
+        return float(shown(call(float)(self.value)))
+
+    def __int__(self) -> int:
+        return int(shown(call(int)(self.value)))
 
 
-def _shown(value: Value) -> Value:
-    value = read(value)
-    if type(value) in DISPLAYED and traced_inside(value):
-        return Shown(_displayed(value))
-    return value.shown() if isinstance(value, Tracer) else value
+CONVERTED = ("__str__", "__repr__", "__float__", "__int__")
+
+
+def shown(value: Value) -> Value:
+    """Return a value for compiled code that writes it, as the program would write it."""
+    value = _read_unless(value, *CONVERTED)
+    if isinstance(value, Tracer):
+        of_number(str, value)  # its numerals are remembered
+        return value.shown()
+    own = not is_builtin(value) and any(method_of(type(value), name) is not None for name in CONVERTED)
+    return Shown(value) if own else value
 
 
 def _read_unless(value: Value, *methods: str) -> Value:
@@ -167,24 +198,48 @@ def represented(value: Value) -> str:
     value = _read_unless(value, "__repr__")
     if isinstance(value, Tracer):
         return of_number(builtins.repr, value)
-    if type(value) in DISPLAYED and traced_inside(value):
+    if type(value) is dict or type(value) in DISPLAYED and not PRIMITIVE.issuperset(map(type, value)):
         return _displayed(value)
-    found = None if is_builtin(value) else method_of(type(value), "__repr__")
+    if is_builtin(value):
+        return builtins.repr(value)
+    if has_generated_repr(type(value)):
+        return _of_fields(value)
+    found = method_of(type(value), "__repr__")
     return builtins.repr(value) if found is None else found(value)
+
+
+@reprlib.recursive_repr()
+def _of_fields(value: Any) -> str:
+    """Return `repr` of a dataclass, as the method that `dataclasses` generates does."""
+    fields = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value) if field.repr]
+    parts = [part for name, item in fields for part in (", ", f"{name}=", represented(item))]
+    return joined(f"{type(value).__qualname__}(", *parts[1:], ")")
 
 
 # Python's containers, which show their items by `repr`.
 DISPLAYED = frozenset((list, tuple, dict))
+PRIMITIVE = frozenset((int, float, complex, str, bool, type(None)))
 
 
 def _displayed(value: Any) -> str:
     """Return `repr` of a container, in which traced numbers look like plain ones."""
-    if type(value) is dict:
-        parts = [part for key, item in value.items() for part in (", ", builtins.repr(key), ": ", represented(item))]
-        return joined("{", *parts[1:], "}")
-    parts = [part for item in value for part in (", ", represented(item))]
-    start, end = ("[", "]") if type(value) is list else ("(", ",)" if len(value) == 1 else ")")
-    return joined(start, *parts[1:], end)
+    return _DISPLAY[type(value)](value)
+
+
+def _display(start: str, end: str) -> Callable[[Any], str]:
+    @reprlib.recursive_repr(f"{start}...{end}")
+    def display(value: Any) -> str:
+        if type(value) is dict:
+            parts = [part for key, item in value.items() for part in (", ", represented(key), ": ", represented(item))]
+        else:
+            parts = [part for item in value for part in (", ", represented(item))]
+        return joined(start, *parts[1:], f",{end}" if type(value) is tuple and len(value) == 1 else end)
+
+    return display
+
+
+_ENDS = {list: "[]", tuple: "()", dict: "{}"}
+_DISPLAY: dict[Any, Callable[[Any], str]] = {kind: _display(*ends) for kind, ends in _ENDS.items()}
 
 
 def as_text(value: Value) -> str:
