@@ -150,6 +150,54 @@ def objects_in_place(x):
     return total(a)
 
 
+def numbers(x):
+    """A diagonal of objects: the numbers x and 2, and zeros."""
+    a = np.zeros((2, 2), dtype=object)
+    a[0, 0], a[1, 1] = x, 2.0
+    return a
+
+
+W = np.array([1.5, 3.0])
+MIXED = {
+    "a list of them as numbers": lambda x: np.array([numbers(x), numbers(x)], dtype=float).sum(),
+    "nested lists of them": lambda x: np.asarray([[numbers(x)[0], [1.0, x]], [W, (x, 2)]], dtype=float).sum(),
+    "an array of them in a list": lambda x: np.array([np.array([numbers(x)])], dtype=float)[0, 0, 0, 0],
+    "times an array": lambda x: numbers(x) * (W * x),
+    "an array times them": lambda x: (W * x) * numbers(x),
+    "a matrix times a vector": lambda x: numbers(x) @ (W * x),
+    "a vector times a matrix": lambda x: (W * x) @ numbers(x) @ (W + x),
+    "np.dot": lambda x: np.dot(numbers(x), W * x),
+    "np.einsum": lambda x: np.einsum("ij,j->i", numbers(x), W * x),
+    "np.add": lambda x: np.add(W * x, numbers(x)),
+    "np.outer": lambda x: np.outer(numbers(x), W * x),
+    "np.where": lambda x: np.where([True, False], numbers(x), W * x),
+    "np.concatenate": lambda x: np.concatenate([numbers(x)[0], W * x]),
+    "np.vstack": lambda x: np.vstack([numbers(x), W * x]),
+    "np.append": lambda x: np.append(numbers(x), W * x),
+    "with an array that was written to": lambda x: (lambda a: a.__setitem__(1, x) or numbers(x) * a)(np.ones(2)),
+    "augmented": lambda x: (lambda a: a.__imul__(W * x))(numbers(x)),
+    "written into an array": lambda x: (lambda a: a.__setitem__(0, numbers(x)[0]) or a)(np.zeros((2, 2))),
+    "mean": lambda x: numbers(x).mean() + numbers(x).mean(axis=0),
+    "compared": lambda x: (numbers(x) < W * x) * x,
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("transform", [lambda f: f, compile])
+def test_arrays_of_objects_meet_traced_arrays(name, transform):
+    """They were converted to numbers without their derivatives, which was refused, with NumPy's loop as its place."""
+    x, h, kinds = 0.7, 1e-5, []
+
+    def total(x):
+        result = MIXED[name](x)
+        kinds.append(np.asarray(result).dtype if not isinstance(result, Tracer) else result.dtype)
+        return np.sum(np.asarray(result, dtype=float) ** 2)
+
+    difference = (total(x + h) - total(x - h)) / (2 * h)
+    assert np.isclose(transform(grad(total))(x), difference, rtol=1e-8)
+    assert len(set(kinds)) == 1
+
+
 OF_OBJECTS = {
     "operators": lambda x: total(amounts(x) * amounts(x)[::-1] + amounts(x) * 2.0 + 1.0),
     "a traced array": lambda x: total(amounts(x) + x[:3]) + total(x[1:] + amounts(x)),

@@ -60,3 +60,15 @@ def solids(checkout: Checkout) -> tuple[Any, ...]:
 
     corners = np.array([[0.0, 0.1, 0.0], [1.0, 0.0, 0.1], [0.2, 1.1, 0.0], [0.1, 0.2, 0.9]])
     return properties, corners, corners[::-1] + DRAWS.normal(size=(4, 3)) * 0.2 + 0.1, 1.3
+
+
+@program("einsteinpy/einsteinpy", "`Geodesic`: a step around a rotating black hole, by its spin, place and momentum")
+def geodesics(checkout: Checkout) -> tuple[Any, ...]:
+    checkout.bare("einsteinpy", "src/einsteinpy")
+    geodesic = checkout.package("einsteinpy.geodesic").Geodesic
+    steps = {"steps": 1, "delta": 0.5, "suppress_warnings": True}
+
+    def path(spin: Any, position: Any, momentum: Any) -> Any:
+        return geodesic("Kerr", (spin,), position, momentum, **steps).trajectory[1]
+
+    return path, 0.9, np.array([8.0, 1.2, 0.3]), np.array([0.1, 0.5, 2.0])

@@ -15,10 +15,18 @@ from effgrad.arrays.labelled import labelled
 from effgrad.arrays.signatures import UFUNC_METHODS
 from effgrad.arrays.value import LISTS, Tracer, is_foreign
 from effgrad.arrays.written import read
-from effgrad.nested import leaves
+from effgrad.nested import leaves, map_leaves
 from effgrad.program.carries import carries
 from effgrad.program.classes import is_builtin
-from effgrad.program.object_arrays import array_of_operand, has_objects, holds_objects, noticed
+from effgrad.program.object_arrays import (
+    array_of_objects,
+    array_of_operand,
+    has_objects,
+    holds_objects,
+    is_noticed,
+    is_of_objects,
+    noticed,
+)
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_subclass, perform
 from effgrad.vocabulary import Function, Object, Params
@@ -124,6 +132,8 @@ def by_each_item(f: Function, args: Object, kwargs: Params) -> Object:
 
     Return `NotImplemented` for a function whose compiled code is left to call the methods as they are written.
     """
+    if not (takes_objects(f, args) or any(map(holds_objects, leaves([args, kwargs])))):  # all are traced numbers
+        return noticed(f(*map_leaves(array_of_objects, args), **map_leaves(array_of_objects, kwargs)))
     ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
     if not isinstance(ufunc, np.ufunc):
         source = source_of(f) if type(f) is type(np.sum) else None
@@ -157,7 +167,7 @@ def by_ufuncs(method: str, args: tuple[Object, ...], kwargs: Params) -> Object:
 
     Return `NotImplemented` if it does not. Methods such as `mean` are in NumPy's Python source, made of ufuncs.
     """
-    if not any(defines_ufuncs(one) or holds_objects(one) for one in args):
+    if not any(defines_ufuncs(one) or is_noticed() and is_of_objects(one) for one in args):
         return NotImplemented
     call = vars(SOURCES.operations)["call_inside"]
     if method == "clip":

@@ -16,7 +16,7 @@ from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.listed import gathered
 from effgrad.program.managers import method_of
-from effgrad.program.object_arrays import holds_objects
+from effgrad.program.object_arrays import holds_objects, mixed
 from effgrad.program.own_numbers import is_own_number, read_number, read_operand
 from effgrad.program.subclasses import perform_any
 from effgrad.vocabulary import Function, Object
@@ -68,7 +68,7 @@ def _binary(name: str, other_way: str = "") -> Object:
         if memories:
             a, b = read_operand(a), read_operand(b)
         if is_builtin(a) and is_builtin(b):
-            if memories and (holds_objects(a) or holds_objects(b)):
+            if memories and (holds_objects(a) or holds_objects(b) or mixed(a, b)):
                 return ufunc_of(name)(a, b)
             return operate(operand_for(b, a), operand_for(a, b))
         return by_methods(operate, a, b, method, reflected)

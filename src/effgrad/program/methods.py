@@ -12,7 +12,7 @@ from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import Tracer, stack_nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
 from effgrad.program.duck_arrays import by_ufuncs, defines_ufuncs, of_base_class
-from effgrad.program.object_arrays import holds_objects, numbers_of_objects
+from effgrad.program.object_arrays import is_of_objects, numbers_of_objects
 from effgrad.program.own_numbers import read_number
 from effgrad.program.plain_writes import holds_traced, write_plainly
 from effgrad.program.rewritten import SOURCES
@@ -60,7 +60,7 @@ def of_traced(f: Function, convert: Function) -> Function:
 
 def bound_method(f: Object, *args: Object, **kwargs: Object) -> Object:
     """Call a method that is bound to a plain array, or with `out` NumPy's function of its name."""
-    of_objects = memories and holds_objects(f.__self__)
+    of_objects = memories and is_of_objects(f.__self__)
     if of_objects and (result := by_ufuncs(f.__name__, (f.__self__, *args), kwargs)) is not NotImplemented:
         return result
     known = is_subclass(f.__self__) and defines_ufuncs(f.__self__)

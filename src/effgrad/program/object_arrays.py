@@ -6,13 +6,15 @@ of these arrays can apply rewritten methods to the items (`effgrad.program.duck_
 
 import functools
 import gc
+import operator
 
 import numpy as np
 
 from effgrad.arrays.value import LISTS, Tracer, plain_tree, traced_inside
 from effgrad.arrays.written import Memory, enter, memories, read, running
-from effgrad.nested import map_leaves
-from effgrad.program.listed import NUMBERS
+from effgrad.nested import leaves, map_leaves
+from effgrad.program.listed import NUMBERS, gathered
+from effgrad.program.rewritten import SOURCES
 from effgrad.vocabulary import Function, Object
 
 
@@ -60,12 +62,24 @@ def array_of_operand(given: Object) -> Object:
 def numbers_of_objects(value: Object, number: Function) -> Object:
     """Return an array of objects, if traced numbers are among or inside of them, as nested lists of numbers.
 
-    `number` converts an object of a class of the program. Other values are returned unchanged.
+    `number` converts an object of a class of the program. Lists may hold such arrays. Other values are returned
+    unchanged.
     """
+    if type(value) in LISTS:
+        if not any(isinstance(item, np.ndarray) or type(item) in LISTS for item in value):
+            return value
+        items = [numbers_of_objects(item, number) for item in value]
+        return value if all(map(operator.is_, items, value)) else items
     if not isinstance(value, np.ndarray) or isinstance(value, Tracer) or value.dtype != object:
         return value
     numbers = map_leaves(lambda item: number(item) if is_users_object(item) else item, value.tolist())
     return numbers if traced_inside(numbers) else value
+
+
+def for_numbers(value: Object, array: Object) -> Object:
+    """Return a value for a write to an array; of traced numbers in an array of objects, an array of numbers."""
+    objects = array.dtype.kind in "fc" and is_of_objects(value)
+    return gathered(numbers_of_objects(value, vars(SOURCES.operations)["call"](float))) if objects else value
 
 
 def is_users_object(item: Object) -> bool:
@@ -76,9 +90,20 @@ def is_users_object(item: Object) -> bool:
 
 def holds_objects(value: object) -> bool:
     """Whether a value is an array of objects, some of which are of classes of the program."""
-    if isinstance(value, Tracer) or not isinstance(value, np.ndarray) or value.dtype != object:
+    return is_of_objects(value) and any(map(is_users_object, value.flat))  # type: ignore[attr-defined]
+
+
+def mixed(*values: Object) -> bool:
+    """Whether traced values meet arrays of objects in a session that has traced numbers in such arrays."""
+    if not is_noticed():
         return False
-    return any(map(is_users_object, value.flat))
+    parts = [*leaves(values)]
+    return any(map(is_of_objects, parts)) and any(isinstance(part, Tracer) for part in parts)
+
+
+def is_of_objects(value: object) -> bool:
+    """Whether a value is a plain array of objects."""
+    return isinstance(value, np.ndarray) and not isinstance(value, Tracer) and value.dtype == object
 
 
 class Noticed(Memory):
@@ -92,18 +117,24 @@ class Noticed(Memory):
 
 
 def noticed(result: Object) -> Object:
-    """Return a result, and notice it if it is an array that holds objects of the program's classes."""
-    if holds_objects(result):
+    """Return a result, and notice it if it is an array of objects of the program's classes or traced numbers."""
+    if is_of_objects(result) and any(isinstance(item, Tracer) or is_users_object(item) for item in result.flat):
         notice()
     return result
 
 
 def notice() -> None:
-    """Let operators of arrays look for objects of the program's classes in them, until the session ends."""
+    """Let operators look for arrays of objects, until the session ends."""
     session = running()
     if session is not None and -session.started not in memories:
         session.held[-session.started] = Noticed()
         enter(-session.started, session.held[-session.started])
+
+
+def is_noticed() -> bool:
+    """Whether the running session has arrays of objects that were noticed."""
+    session = running()
+    return session is not None and -session.started in session.held
 
 
 def has_objects(value: object) -> bool:

@@ -64,7 +64,7 @@ from effgrad.program.managers import (
     method_of,
     missing_item,
 )
-from effgrad.program.object_arrays import holds_objects
+from effgrad.program.object_arrays import for_numbers, holds_objects, mixed
 from effgrad.program.patterns import class_parts, is_sequence, item_at, items, mapping_parts
 from effgrad.program.plain_writes import as_objects, by_traced_index, has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
@@ -175,7 +175,7 @@ def set_flat(array: Object, key: Object, value: Object) -> None:
 def write_item(value: Object, array: Object, key: Object) -> None:
     """Perform `array[key] = value` on a plain array."""
     if memories:
-        value = iterate(value) if is_record(value) and is_held(value.base) else read(value)
+        value = iterate(value) if is_record(value) and is_held(value.base) else for_numbers(read(value), array)
         key = read_key(key)
     if takes(array, value) or has_computed_place(array, key):
         write(array, key, value)
@@ -213,7 +213,7 @@ def write(array: Object, key: Object, value: Object) -> None:
 
 def _into_array(operate: Object, plainly: str, a: Object, b: Object) -> Object:
     """Perform an augmented assignment to a plain array."""
-    if memories and (holds_objects(a) or holds_objects(b)):
+    if memories and (holds_objects(a) or holds_objects(b) or mixed(a, b)):
         write_item(globals()[plainly](a, b), a, ...)
         return a
     if not takes(a, b):

@@ -82,7 +82,7 @@ def _counted(value: object, array: object) -> Object:
 
 def as_objects(array: Object, key: Object, value: Object) -> Object:
     """Return what to write to items of an array of objects: if there are several items, an array of traced values."""
-    if has_objects(value):
+    if has_objects(value) or isinstance(value, Tracer):
         notice()
     several = traced_inside(value) and np.ndim(np.broadcast_to(True, array.shape)[key])
     return objects(value) if several else value

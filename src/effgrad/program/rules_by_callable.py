@@ -39,7 +39,14 @@ from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
 from effgrad.program.duck_arrays import by_each_item, by_protocol, source_of, takes_objects, to_traced
 from effgrad.program.listed import gathered, gatherer, given_arrays, given_tables, ungathered
-from effgrad.program.object_arrays import array_of_objects, has_objects, holds_objects, noticed, numbers_of_objects
+from effgrad.program.object_arrays import (
+    array_of_objects,
+    has_objects,
+    holds_objects,
+    mixed,
+    noticed,
+    numbers_of_objects,
+)
 from effgrad.program.plain_writes import WRITING, holds_traced, with_out, writing
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_mask, has_subclass, perform
@@ -344,7 +351,7 @@ def seeing_options(f: Object) -> Object:
 def _by_class(f: Object, target: Object, args: Object, kwargs: Object) -> Object:
     """Return the result that the class of an argument decides, an array subclass or a table, or `NotImplemented`."""
     given = *args, *kwargs.values()
-    if memories and any(map(holds_objects, args)) or takes_objects(f, args):
+    if memories and (any(map(holds_objects, args)) or mixed(args, kwargs)) or takes_objects(f, args):
         by_class = by_protocol(f, args, kwargs)
         return by_each_item(f, args, kwargs) if by_class is NotImplemented else by_class
     if has_subclass(given) and holds_traced((args, kwargs)):
