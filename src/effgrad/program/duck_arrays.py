@@ -132,8 +132,8 @@ def by_each_item(f: Function, args: Object, kwargs: Params) -> Object:
 
     Return `NotImplemented` for a function whose compiled code is left to call the methods as they are written.
     """
-    if not (takes_objects(f, args) or any(map(holds_objects, leaves([args, kwargs])))):  # all are traced numbers
-        return noticed(f(*map_leaves(array_of_objects, args), **map_leaves(array_of_objects, kwargs)))
+    if not (takes_objects(f, args) or any(map(holds_objects, leaves([args, kwargs])))):
+        return _of_traced_numbers(f, args, kwargs)
     ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
     if not isinstance(ufunc, np.ufunc):
         source = source_of(f) if type(f) is type(np.sum) else None
@@ -149,6 +149,11 @@ def by_each_item(f: Function, args: Object, kwargs: Params) -> Object:
     made = np.frompyfunc(apply, ufunc.nin, 1, **identity)
     result = (made if f is ufunc else getattr(made, f.__name__))(*args, **options)
     return np.asarray(result, bool)[()] if ufunc.__name__ in _COMPARING else noticed(result)
+
+
+def _of_traced_numbers(f: Function, args: Object, kwargs: Params) -> Object:
+    """Return a function of traced numbers in arrays of objects, to which NumPy itself applies operators."""
+    return noticed(f(*map_leaves(array_of_objects, args), **map_leaves(array_of_objects, kwargs)))
 
 
 def _applied(ufunc: np.ufunc, args: tuple[Object, ...]) -> Object:
