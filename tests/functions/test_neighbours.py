@@ -78,13 +78,42 @@ def test_which_points_are_near_is_constant():
     assert np.sum(grad(f)(X) * U) == pytest.approx(float(expected), rel=1e-7)
 
 
-@pytest.mark.parametrize("count", [
-    lambda x: len(KDTree(x).query_pairs(1.0)), lambda x: TREE.count_neighbors(cKDTree(x), 1.0),
-    lambda x: len(TREE.query_ball_point(x, 1.0)),
-])  # fmt: skip
-def test_a_compiled_program_counts_no_neighbours(count):
-    with pytest.raises(NoRule, match="query alone"):
-        compile(grad(lambda x: count(x) * np.sum(x)))(X)
+def cubes(x, pairs):
+    return sum((np.sum((x[i] - POINTS[j]) ** 3) * (1 + i) for i, j in pairs), np.sum(x))
+
+
+def numbered(found):
+    return [(i, j) for i, near in enumerate(found) for j in near if j < 30]
+
+
+FOUND = {
+    "query_pairs": lambda x: KDTree(x).query_pairs(1.5),
+    "query_pairs as an array": lambda x: cKDTree(x).query_pairs(1.5, output_type="ndarray"),
+    "query_pairs in a box": lambda x: KDTree(x % 2.0, boxsize=2.0).query_pairs(r=0.9, p=1),
+    "query_ball_point of one": lambda x: numbered([TREE.query_ball_point(x[0] ** 2, 1.0)]),
+    "query_ball_point": lambda x: numbered(KDTree(POINTS).query_ball_point(x, np.array([0.5, 1.0, 1.5, 0.1]))),
+    "query_ball_point of its own": lambda x: numbered(cKDTree(x).query_ball_point(x, 1.5)),
+    "query_ball_tree": lambda x: numbered(TREE.query_ball_tree(KDTree(x), 1.0))[:3],
+    "query_ball_tree of its own": lambda x: numbered(KDTree(x).query_ball_tree(TREE, r=1.0)),
+    "counts": lambda x: [(0, n) for n in TREE.query_ball_point(x, 1.0, return_length=True)],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_compiled_program_finds_its_own_neighbours(name):
+    """It was refused, since the tree of the recorded points is not that of the points of a later call."""
+    f = lambda x: cubes(x, [(i % 4, j) for i, j in FOUND[name](x)])  # noqa: E731
+    expected, _ = directional(f, X, U, step=1e-5)
+    assert np.sum(grad(f)(X) * U) == pytest.approx(float(expected), rel=1e-6)
+    program = compile(grad(f))
+    for x in (X, -1.3 * X, X[::-1] * 0.4):
+        np.testing.assert_allclose(program(x), grad(f)(x), rtol=1e-12)
+    np.testing.assert_allclose(vmap(f)(np.stack([X, X])), [f(X)] * 2, rtol=1e-13)
+
+
+def test_a_compiled_program_counts_no_neighbours():
+    with pytest.raises(NoRule, match="query_pairs and query_ball_tree alone"):
+        compile(grad(lambda x: TREE.count_neighbors(cKDTree(x), 1.0) * np.sum(x)))(X)
 
 
 @pytest.mark.parametrize("f, what", [

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import compile, grad, jvp
+from effgrad import compile, grad, jvp, vmap
 
 A = np.arange(6.0).reshape(2, 3) + 1.0
 X = np.array([1.5, 2.2, -3.1])
@@ -52,3 +52,25 @@ def test_values_and_derivatives(name):
     np.testing.assert_allclose(compile(grad(total))(X), slopes, atol=1e-7)
     difference = (np.asarray(f(X + step)) - np.asarray(f(X - step))) / (2 * step)
     np.testing.assert_allclose(tangent, difference, atol=1e-6)
+
+
+def repeated_in_place(x, k):
+    items = [x[0]]
+    items *= k
+    return items
+
+
+REPEATED = {
+    "list * k": lambda x, k: [1.0, x[0]] * k, "k * list": lambda x, k: k * [1.0, x[0]],
+    "tuple * k": lambda x, k: (x[1],) * k, "k * tuple": lambda x, k: k * (x[1], 3.0),
+    "text": lambda x, k: x[0] * len("ab" * k + k * "c"), "list *= k": repeated_in_place,
+    "np.resize": lambda x, k: np.resize(x[:1], (k, 2)), "an array": lambda x, k: k * np.array([1.0, 2.0]) * x[0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_an_integer_of_numpy_repeats_a_sequence(name):
+    """In a compiled program and in a batch it multiplied the items: `[x] * k` was `[k * x]`, without a word."""
+    f = lambda x: np.array(REPEATED[name](x, np.ceil(x[1]).astype(int)))  # noqa: E731
+    np.testing.assert_array_equal(compile(f)(X), f(X))
+    np.testing.assert_array_equal(vmap(f)(np.stack([X, X])), [f(X)] * 2)

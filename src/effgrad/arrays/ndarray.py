@@ -82,6 +82,8 @@ def _binary(ufunc: np.ufunc, operate: Function) -> Value:
         # A shortcut past the search of `perform` in the common case: a number, or two values of one live activation.
         owner = self.owner
         if not isinstance(other, Tracer) and type(other) not in PLAIN_TYPES:
+            if ufunc is np.multiply and _repeats(self, other):
+                return NotImplemented
             if not left_computes(self, other):
                 return defer_to_right(self, other, ufunc)
             if of_pandas(other):
@@ -92,8 +94,11 @@ def _binary(ufunc: np.ufunc, operate: Function) -> Value:
         return perform(UFUNCS[ufunc], self, other)
 
     def backward(self: Tracer, other: Value) -> Value:
-        if of_pandas(other):
-            return on_table(ufunc, (other, self))
+        if type(other) not in PLAIN_TYPES:
+            if of_pandas(other):
+                return on_table(ufunc, (other, self))
+            if ufunc is np.multiply and _repeats(self, other):
+                return NotImplemented
         return UFUNCS[ufunc](to_operand(other), self)
 
     def inplace(self: Tracer, other: Value) -> Value:
@@ -103,6 +108,12 @@ def _binary(ufunc: np.ufunc, operate: Function) -> Value:
         return _assigned(self, UFUNCS[ufunc](self, other), ufunc, other)
 
     return forward, backward, inplace
+
+
+def _repeats(value: Tracer, other: object) -> bool:
+    """Whether a value is an integer by which Python repeats a sequence."""
+    sequence = isinstance(other, list | tuple | str | bytes | bytearray)
+    return sequence and value.dtype.kind in "iu" and _is_a_number(value)
 
 
 def _is_a_number(value: Tracer) -> bool:

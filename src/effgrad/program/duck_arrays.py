@@ -143,8 +143,11 @@ def by_each_item(f: Function, args: Object, kwargs: Params) -> Object:
     unknown = {*options} - {"axis", "keepdims", "initial", "array", "indices"}
     args = tuple(map(array_of_operand, args))
     apply = None if ufunc.nout != 1 or ufunc.signature or unknown else _applied(ufunc, args)
-    if apply is None:
-        return NotImplemented
+    return NotImplemented if apply is None else _by_items(apply, f, ufunc, args, options)
+
+
+def _by_items(apply: Function, f: Function, ufunc: np.ufunc, args: Object, options: Params) -> Object:
+    """Return a ufunc of objects, or a method of it, that applies `apply` to each item."""
     identity = {} if ufunc.identity is None else {"identity": ufunc.identity}
     made = np.frompyfunc(apply, ufunc.nin, 1, **identity)
     result = (made if f is ufunc else getattr(made, f.__name__))(*args, **options)

@@ -1,9 +1,13 @@
 """Rules for `scipy.spatial.KDTree`: which points are nearest is constant, and their distances are differentiable.
 
 Where two points are equally near, the derivative is that of the distance to the one that SciPy gives. A compiled
-program and a batch compare all pairs, since their points are not known when they are recorded.
+program and a batch compare all pairs, since their points are not known when they are recorded; a program compiled for
+one set of neighbours is left where another one is found.
 """
 
+import functools
+
+import numpy
 import scipy.spatial
 
 from effgrad.arrays.layout import shape_of
@@ -41,6 +45,8 @@ class Tree:
 def _constant(tree: Value, name: str) -> Value:
     """Return an attribute of a tree, a constant: which points are near does not change with their places smoothly."""
     require(name != "sparse_distance_matrix", NAME, "query; take the distances of the pairs that query_pairs finds")
+    if name in COMPARING:
+        return functools.partial(_by_comparing, tree, name)
     found = getattr(_plain(tree), name)
 
     def call(*args: Value, **options: Value) -> Value:
@@ -53,8 +59,52 @@ def _plain(value: Value) -> Value:
     """Return an argument of a tree's method, or a tree, as SciPy takes it."""
     found = value.plain if isinstance(value, Tree) else plain(np.asarray(value)) if traced_inside(value) else value
     known = found is value or not (found is None or isinstance(found, Tracer))
-    require(known, NAME, "query alone, in a compiled program and in a batch")
+    what = "query, query_ball_point, query_pairs and query_ball_tree alone"
+    require(known, NAME, f"{what}, in a compiled program and in a batch")
     return found
+
+
+def _by_comparing(tree: Value, name: str, *args: Value, **options: Value) -> Value:
+    """Call a method of a tree that finds neighbours: SciPy's if all points are known, or else compare all pairs."""
+    if not any(_is_unknown(arg) for arg in (tree, *args, *options.values())):
+        return getattr(_plain(tree), name)(*map(_plain, args), **{key: _plain(value) for key, value in options.items()})
+    return COMPARING[name](tree, *args, **options)
+
+
+def _is_unknown(value: Value) -> bool:
+    values = value.data if hasattr(value, "query") else value
+    return isinstance(plain(np.asarray(values)) if traced_inside(values) else values, Tracer)
+
+
+def _ball(
+    tree: Value, x: Value, r: Value, p: Value = 2.0, eps: Value = 0, workers: int = 1, return_sorted: Option = None,
+    return_length: Option = False,
+) -> Value:  # fmt: skip
+    """`query_ball_point`, by comparing all pairs."""
+    require(eps == 0, f"{NAME}.query_ball_point", "eps=0")
+    x, r = plain(np.asarray(x)), plain(np.asarray(r))
+    size = np.linalg.vector_norm(_difference(tree, x[..., None, :], plain(tree.data)), axis=-1, ord=p)
+    near = size <= (r[..., None] if np.ndim(r) else r)
+    found = numpy.empty(shape_of(near)[:-1], int if return_length else object)
+    for place in numpy.ndindex(found.shape):
+        numbers = np.nonzero(near[place])[0].tolist()
+        found[place] = len(numbers) if return_length else numbers
+    return found if found.ndim else found[()]
+
+
+def _pairs(tree: Value, r: Value, p: Value = 2.0, eps: Value = 0, output_type: Option = "set") -> Value:
+    """`query_pairs`, by comparing all pairs."""
+    each = enumerate(_ball(tree, tree.data, r, p, eps))
+    pairs = [(i, j) for i, near in each for j in near if i < j]
+    return set(pairs) if output_type == "set" else numpy.array(pairs, numpy.intp).reshape(-1, 2)
+
+
+def _balls(tree: Value, other: Value, r: Value, p: Value = 2.0, eps: Value = 0) -> Value:
+    """`query_ball_tree`, by comparing all pairs."""
+    return list(_ball(other, tree.data, r, p, eps))
+
+
+COMPARING: dict[str, Function] = {"query_ball_point": _ball, "query_pairs": _pairs, "query_ball_tree": _balls}
 
 
 def _query(
