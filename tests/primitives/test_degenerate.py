@@ -620,3 +620,29 @@ def test_an_entire_function_of_a_matrix_of_low_rank_by_singular_values(name):
         before, here, after = [exact(line(t)) for t in (-h, mpmath.mpf(0), h)]
         second = float((after - 2 * here + before) / h**2)
     np.testing.assert_allclose(np.sum(hvp(composite, a, u) * u), second, rtol=1e-7)
+
+
+CLOSE = np.diag([1.0, 1 + 1e-11, 2.0])
+
+
+def smooth_program(raised):
+    """A smooth function of a matrix with nearly equal eigenvalues, whose program raises an error beside the point."""
+    weights = np.random.default_rng(0).normal(size=(3, 3))
+
+    def f(a):
+        if raised and a[0, 0] != 1.0:
+            raise raised("beside the point")
+        w, v = np.linalg.eigh(a)
+        return np.sum(weights * ((v * np.exp(w)) @ v.T))
+
+    return f
+
+
+def test_a_program_may_reject_what_is_beside_a_singular_point():
+    np.testing.assert_array_equal(grad(smooth_program(ValueError))(CLOSE), grad(smooth_program(None))(CLOSE))
+
+
+def test_a_mistake_beside_a_singular_point_is_raised():
+    """Every error of these runs was caught, also one of a rule."""
+    with pytest.raises(TypeError, match="beside the point"):
+        grad(smooth_program(TypeError))(CLOSE)

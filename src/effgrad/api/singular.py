@@ -45,6 +45,8 @@ STEP = 1e-3
 # The errors of a program that has no series beside the point: a function is refused there, a decomposition does not
 # converge, or a series nests too deeply.
 NO_SERIES = EffgradError, np.linalg.LinAlgError, RecursionError
+# The errors that say nothing about the numbers of a run beside the point: a mistake in the program or in a rule.
+MISTAKES = TypeError, AttributeError, NameError, SystemError, MemoryError
 # The largest number of directions tried, until the program is defined along two of them.
 DIRECTIONS = 8
 
@@ -112,7 +114,9 @@ def _is_steady(compute: Computation, inputs: list[Value], formula: list[Value], 
         with Divide():
             try:
                 found = compute([_rounded_otherwise(rng, x) for x in inputs])
-            except Exception:
+            except MISTAKES:
+                raise
+            except Exception:  # also of the program itself, which may reject numbers beside the point
                 return False
         if not all(_agree(*pair, 10 * AGREEMENT) for pair in zip(found, formula, strict=True)):
             return False
