@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.ndimage
+import scipy.signal
 import scipy.special
 import scipy.stats
 from scipy import sparse, stats
@@ -490,3 +491,25 @@ def test_a_complex_number_times_an_array_has_numpys_bits(function):
                 value, tangent = jvp(f, (array,), (direction,))
                 np.testing.assert_array_equal(value, f(array))
                 np.testing.assert_allclose(tangent, number * direction, rtol=1e-14)
+
+
+BESIDE = {
+    "convolve2d": lambda x: scipy.signal.convolve2d(KNOWN, KNOWN, fillvalue=x),
+    "correlate2d": lambda x: scipy.signal.correlate2d(KNOWN, KNOWN, "same", fillvalue=x),
+    "correlate": lambda x: scipy.ndimage.correlate(KNOWN, KNOWN, mode="constant", cval=x),
+    "gaussian_filter": lambda x: scipy.ndimage.gaussian_filter(KNOWN, 1.0, mode="constant", cval=x),
+    "pad": lambda x: np.pad(KNOWN, 1, constant_values=x),
+    "pad of integers": lambda x: np.pad(np.arange(4), 1, constant_values=(x * 10 + 0.5, 7)),
+    "pad of two ends": lambda x: np.pad(KNOWN, ((1, 2), (0, 3)), constant_values=(x, x**2)),
+    "pad of all ends": lambda x: np.pad(KNOWN, 2, constant_values=((x, x**2), (1, np.sin(x)))),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_the_value_beyond_a_constant_array_has_a_derivative(run, name):
+    """It was called a traced value in code that is not read, and several values of `np.pad` were refused."""
+    f = BESIDE[name]
+    value, slope = run(lambda f: lambda x: jvp(f, (x,), (1.0,)))(f)(0.7)
+    np.testing.assert_allclose(value, f(0.7), rtol=1e-15, atol=1e-15)
+    around = [f(0.7 + step).astype(float) for step in (1e-5, -1e-5)]
+    np.testing.assert_allclose(slope, (around[0] - around[1]) / 2e-5, atol=1e-9)

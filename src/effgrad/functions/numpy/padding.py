@@ -11,7 +11,7 @@ from effgrad.primitives.given import as_computed
 from effgrad.vocabulary import Option, Params, Value
 
 
-def _pad(
+def pad(
     array: Value, pad_width: Value, mode: Option = "constant", *, constant_values: object = 0.0,
     reflect_type: str = "even", end_values: object = 0.0, stat_length: object = None,
 ) -> Value:  # fmt: skip
@@ -33,10 +33,10 @@ def _pad_with(array: Value, pad_width: Value, value: Value) -> Value:
     padded = move.scatter_add(array, shape=size, indices=(place,))
     if type(value) is float and value == 0 and math.copysign(1, value) > 0:
         return padded
-    if ndim_of(value):
-        if isinstance(value, Tracer) or any(isinstance(v, Tracer) for v in np.ravel(value)):
-            raise NoRule("numpy.pad with several traced constant_values has no derivative rule: use np.concatenate")
-        value = np.pad(np.zeros(shape_of(array), dtype), pad_width, constant_values=value)
+    if ndim_of(value):  # NumPy places the numbers of the values
+        pairs = np.arange(2 * len(shape)).reshape(-1, 2)
+        numbers = np.pad(np.zeros(shape, int), pad_width, constant_values=pairs)
+        value = np.ravel(np.broadcast_to(np.asarray(value), pairs.shape))[numbers]
     value = value.astype(dtype) if isinstance(value, Tracer) else np.asarray(value, dtype)
     inside = np.zeros(size, bool)
     inside[place] = True
@@ -102,4 +102,4 @@ def _pad_linearly(lines: Value, width: tuple[int, int], mode: Option, options: P
 
 
 _PAD_BY_AXES = as_computed(np.pad, _pad_by_axes)
-FUNCTIONS.enter({np.pad: _pad})
+FUNCTIONS.enter({np.pad: pad})

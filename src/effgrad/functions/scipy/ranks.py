@@ -16,6 +16,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.written import handle
+from effgrad.functions.numpy.padding import pad
 from effgrad.functions.scipy.tables import Calling, by_name, reals, require, rules_of
 from effgrad.primitives.given import as_computed
 from effgrad.vocabulary import Axis, Function, Option, Params, Reached, Value
@@ -34,7 +35,7 @@ def each(value: Value, count: int) -> list[Value]:
 
 def continued(x: Value, around: Value, mode: str, cval: Option) -> Value:
     beyond = BEYOND[mode]
-    return np.pad(x, around, constant_values=cval) if beyond == "constant" else np.pad(x, around, mode=beyond)
+    return pad(x, around, constant_values=cval) if beyond == "constant" else np.pad(x, around, mode=beyond)
 
 
 def _windows(

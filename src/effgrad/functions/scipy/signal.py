@@ -13,6 +13,7 @@ from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated
 from effgrad.errors import NoRule
+from effgrad.functions.numpy.padding import pad
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
 from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, traced_inside
 from effgrad.primitives import cotangents
@@ -92,7 +93,7 @@ def _convolve2d(in1: Value, in2: Value, mode: str = "full", boundary: str = "fil
         in1, in2 = in2, in1
     around = [(n - 1, n - 1) for n in shape_of(in2)]
     if boundary in ("fill", "pad"):
-        padded = np.pad(in1, around, constant_values=fillvalue)
+        padded = pad(in1, around, constant_values=fillvalue)
     else:
         beyond: Any = "wrap" if boundary in ("wrap", "circular") else "symmetric"
         padded = np.pad(in1, around, mode=beyond)
@@ -199,7 +200,7 @@ def _deconvolve(signal: Value, divisor: Value) -> Value:
     signal, divisor = np.atleast_1d(signal), np.atleast_1d(divisor)
     count = shape_of(signal)[0] - shape_of(divisor)[0] + 1
     if count < 1:
-        return np.array([]), signal
+        return [], signal
     impulse = np.zeros(count)
     impulse[0] = 1.0
     quotient = lfilter(signal, divisor, impulse)
