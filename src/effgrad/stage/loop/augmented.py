@@ -8,7 +8,7 @@ from effgrad.stage.loop import lists, planes
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.iteration import Iteration
-from effgrad.stage.loop.operands import Complex, Lazy, Value, View, views_in
+from effgrad.stage.loop.operands import Complex, Lazy, Value, View, may_be_in_place, views_in
 from effgrad.stage.loop.places import check_holder, setter
 
 
@@ -38,6 +38,8 @@ class Augmented(Iteration):
         if isinstance(old, MutableSequence | MutableMapping | MutableSet):
             self.extend(old, s.op, value)
             return
+        if may_be_in_place(old):
+            raise NotCaptured("an array without axes is changed in place")
         new = self.binary(s.op, old, value)
         if isinstance(s.target, ast.Attribute):
             _check_attribute(holder, s.target.attr, old)

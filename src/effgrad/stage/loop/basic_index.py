@@ -22,7 +22,7 @@ from effgrad.stage.loop.element import (
     element,
     widened,
 )
-from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, times, whole_view
+from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, times, whole_view, without_axes
 from effgrad.stage.loop.values import Statements
 
 
@@ -44,12 +44,12 @@ class Indexed(Statements):
                     axis, step, _ = value.axes[source]
                     out.append(Axis(axis, as_constant(times(step, picks[source][1])), extent))
             view = View(value.buffer, base, out)
-            return view if out else self.number(view.element(()))
+            return view if out else _of_index(self.number(view.element(())), key)
 
         def at(point: list[Affine]) -> Element:
             return value.element([i if k is None else times(point[k], step) + i for i, step, k in picks])
 
-        return self.view_of(self.lazy_at([n for _, n in axes], at), value)
+        return _of_index(self.view_of(self.lazy_at([n for _, n in axes], at), value), key)
 
     def _picked(self, shape: Sequence[Extent], key: Value) -> tuple[list[Value], list[tuple[int | None, Extent]]]:
         """The start, step and position in the result of each axis; for each axis of the result its source, extent."""
@@ -280,3 +280,9 @@ def _merged(factors: Sequence[int], point: Sequence[Affine], shape: Sequence[int
             i, stride = i + p * stride, stride * factor
         indices.insert(0, i)
     return indices
+
+
+def _of_index(value: View | Lazy, key: Value) -> View | Lazy:
+    """Return the elements at an index; with an ellipsis, also a single one is an array."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return without_axes(value) if any(k is Ellipsis for k in keys) else value

@@ -50,6 +50,7 @@ from effgrad.stage.loop.operands import (
     View,
     classes_of,
     flat,
+    may_be_in_place,
     symbolic,
 )
 from effgrad.stage.loop.places import Place, setter
@@ -225,8 +226,8 @@ class Capture(Augmented):
     def as_memory(self, value: Value) -> View:
         """Return an array as memory that the program can write to; a lazy array is stored, and its names rebound."""
         array = self.rebind(value, self.stored_at_home(value)) if isinstance(value, Lazy) else value
-        if not isinstance(array, View):
-            raise NotCaptured("an item of something that is not an array is assigned")
+        if not isinstance(array, View) or may_be_in_place(value):
+            raise NotCaptured("an item of something that is not an array with axes is assigned")
         self.touched.add(array.buffer)
         return array
 

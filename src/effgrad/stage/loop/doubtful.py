@@ -48,7 +48,10 @@ class Numbers:
     def one_of(self, value: Element, classes: Classes, refuse: Refuse = refuse_class) -> Lazy:
         """A number that has one of some classes."""
         if len(classes) == 1:
-            return self.number(value, *[c.weak for c in classes])
+            (only,) = classes
+            found = self.number(value, only.weak)
+            found.in_place = only.in_place
+            return found
         found = self.number(value)
         found.doubt = Doubt(classes, refuse)
         return found

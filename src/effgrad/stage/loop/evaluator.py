@@ -44,6 +44,7 @@ from effgrad.stage.loop.operands import (
     Plane,
     Value,
     View,
+    as_array_of,
     flat,
     is_pythons,
     read,
@@ -109,7 +110,7 @@ class Evaluator(Choices):
         if id(value) not in self.lifted:
             changes = isinstance(value, Tracer) or value.dtype.kind in "fc" or (id(value), WRITTEN) in self.facts
             found = self.input(value) if changes else self.table_view(value) if value.dtype.kind in "iub" else value
-            self.lifted[id(value)] = value, found
+            self.lifted[id(value)] = value, as_array_of(found, value)
         return self.lifted[id(value)][1]
 
     def lift_parts(self, value: Value) -> Value:

@@ -43,6 +43,7 @@ from effgrad.stage.loop.operands import (
     View,
     flat,
     is_pythons,
+    may_be_in_place,
     views_in,
 )
 from effgrad.stage.loop.places import PLACES
@@ -202,6 +203,8 @@ def stored_number(capture: Capture, value: Lazy | Affine) -> Value:
     if isinstance(value, Affine) and not value.terms:
         return value.constant
     value = capture.settled(value)
+    if may_be_in_place(value):
+        raise NotCaptured("an array without axes, made in the loop and used after it")
     view = capture.store(value)
     if is_pythons(value):
         capture.pythons.add(view.buffer)

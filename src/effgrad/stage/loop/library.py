@@ -32,10 +32,12 @@ from effgrad.stage.loop.operands import (
     View,
     axes_of,
     axis_of,
+    may_be_in_place,
     same_extent,
     symbolic,
     times,
     whole_view,
+    without_axes,
 )
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.symbols import Symbols
@@ -287,7 +289,7 @@ def attribute(c: Symbols, value: View | Lazy | Complex, name: str) -> Value:
             return np.result_type(value.real.dtype, np.complex64)
         return getattr(value, name) if name in ("real", "imag") else Method(value, name)
     if name == "T":
-        return c.transpose(value)
+        return without_axes(c.transpose(value)) if may_be_in_place(value) else c.transpose(value)
     if name == "dtype":
         return value.dtype
     if name == "real":

@@ -24,7 +24,7 @@ from effgrad.stage.loop.desugar import jumps, leaves, origin
 from effgrad.stage.loop.evaluator import Evaluator, Kind
 from effgrad.stage.loop.frames import FactFound, Frame
 from effgrad.stage.loop.names import path_to, writes_after
-from effgrad.stage.loop.operands import Complex, Growing, Lazy, Value, View, flat, whole_view
+from effgrad.stage.loop.operands import Complex, Growing, Lazy, Value, View, flat, may_be_in_place, whole_view
 
 # Functions that give the same result for an array of rows and for the list of these rows.
 READERS = {
@@ -234,4 +234,6 @@ def method(c: Evaluator, grown: Growing | Complex, name: str, args: Sequence[Val
     """Call a method of a growing list."""
     if name != "append" or len(args) != 1:
         raise NotCaptured(f"the method {name!r} of a list")
+    if any(map(may_be_in_place, flat(args))):
+        raise NotCaptured("an array without axes is appended to a list")
     append(c, grown, args[0])

@@ -18,10 +18,14 @@ Refuse = Callable[[], NoReturn]
 
 
 class NumberClass(NamedTuple):
-    """The type of a number, and whether it is of Python's class (`weak`) rather than of NumPy's."""
+    """The type of a number, whether it is of Python's class (`weak`) rather than of NumPy's, or an array without axes.
+
+    An array without axes is changed in place by augmented assignment, under all its names; a number is not.
+    """
 
     dtype: DType
     weak: bool
+    in_place: bool = False
 
 
 Classes = frozenset[NumberClass]

@@ -74,7 +74,8 @@ class Lazy:
     """An array given as an expression of its indices, whose variables are `names`.
 
     A `weak` number is a Python number: an array keeps its own type when combined with it. A number may have a `doubt`,
-    if it has one of several classes; its value is then in the widest type.
+    if it has one of several classes; its value is then in the widest type. `in_place` says that it is no number but an
+    array without axes.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Lazy:
     ) -> None:  # fmt: skip
         self.names, self.value, self.is_weak, self.doubt = tuple(names), value, weak, doubt
         self.shape: tuple[Extent, ...] = tuple([as_constant(n) for n in shape])
+        self.in_place = False
 
     @property
     def dtype(self) -> DType:
@@ -245,7 +247,33 @@ def classes_of(value: Value) -> Classes:
     if isinstance(value, Affine):
         return frozenset([NumberClass(INT, True)])
     dtype = value.dtype if isinstance(value, Lazy | View) else np.result_type(value)
-    return frozenset([NumberClass(dtype, is_pythons(value))])
+    return frozenset([NumberClass(dtype, is_pythons(value), isinstance(value, Lazy) and value.in_place)])
+
+
+def without_axes(value: Value) -> Value:
+    """Return the result of a function that returns an array: if it has no axes, it is still no number."""
+    if isinstance(value, Complex):
+        return Complex(*map(without_axes, value))
+    if not isinstance(value, Lazy) or value.shape:
+        return value
+    found = Lazy((), (), value.value, doubt=value.doubt)
+    if value.doubt is not None:
+        found.doubt = Doubt(frozenset(c._replace(in_place=True) for c in value.doubt.classes), value.doubt.refuse)
+    found.in_place = True
+    return found
+
+
+def as_array_of(found: Value, value: Value) -> Value:
+    """Return the symbolic value of an array or number from outside the loop; an array without axes is no number."""
+    return without_axes(found) if isinstance(value, np.ndarray) else found
+
+
+def may_be_in_place(value: Value) -> bool:
+    """Whether a number may be an array without axes."""
+    if isinstance(value, np.ndarray):
+        return not value.ndim
+    lazies = value if isinstance(value, Complex) else (value,)
+    return any(c.in_place for x in lazies if isinstance(x, Lazy) and not x.shape for c in classes_of(x))
 
 
 def is_pythons(value: Value) -> bool:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import MAY_VIEW
 from effgrad.stage.loop.affine import NotCaptured
-from effgrad.stage.loop.operands import Method, Value
+from effgrad.stage.loop.operands import Method, Value, without_axes
 from effgrad.stage.loop.registry import Rule, is_of_library
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Params
 
+# The functions that return arrays also where these have no axes.
+ARRAYS = frozenset((*MAY_VIEW, np.copy)) - {np.real, np.imag, np.float64, np.einsum, np.astype}
 _UNNAMED = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL
 
 
@@ -53,7 +56,8 @@ def call_rule(c: Symbols, rule: Rule, f: Any, args: list[Value], kwargs: Params)
     for name in undeclared:
         if name not in theirs or not _is_same(given.pop(name), theirs[name].default):
             raise NotCaptured(f"the argument {name!r} of {getattr(f, '__name__', f)}")
-    return rule(c, *args, **given)
+    found = rule(c, *args, **given)
+    return without_axes(found) if f in ARRAYS else found
 
 
 def _is_same(value: Value, default: Value) -> bool:

@@ -1,0 +1,155 @@
+"""Arrays without axes in captured loops: augmented assignment changes them in place, under all their names.
+
+A captured loop once held them as numbers, which augmented assignment binds anew: the other names kept the old value.
+"""
+
+import numpy as np
+import pytest
+from differences import directional
+
+from effgrad import checkpoint, compile, value_and_grad
+
+pytestmark = pytest.mark.filterwarnings("ignore:the loop")
+COUNT = 120
+POINTS = np.linspace(0.1, 1.0, COUNT)
+
+
+def squeezed(x):
+    total = 0.0
+    for i in range(COUNT):
+        a = np.squeeze(x[i : i + 1])
+        b = a
+        a *= 0.5
+        total += b
+    return total + np.sum(x)
+
+
+def copied(x):
+    total = 0.0
+    for i in range(COUNT):
+        a = np.array(x[i])
+        b = a
+        a *= 0.5
+        total += b
+    return total
+
+
+def by_ellipsis(x):
+    for i in range(COUNT):
+        a = x[i, ...]
+        a *= 0.5
+    return np.sum(x)
+
+
+def by_subscript(x):
+    for i in range(COUNT):
+        a = x[i, ...]
+        a[...] = 2 * a
+    return np.sum(x)
+
+
+def by_out(x):
+    for i in range(COUNT):
+        a = x[i, ...].T
+        np.multiply(a, 2.0, out=a)
+    return np.sum(x)
+
+
+def given_to_a_function(x):
+    def add(a, v):
+        a += v
+
+    total = np.array(0.0)
+    for i in range(COUNT):
+        add(total, x[i] ** 2)
+    return total * 1.0
+
+
+def under_another_name(x):
+    total = np.array(0.0)
+    for i in range(COUNT):
+        same = total
+        same += x[i] ** 2
+    return total * 1.0
+
+
+def from_outside(x):
+    total = np.asarray(np.mean(x))
+    same = total.reshape(1)
+    for i in range(COUNT):
+        total += x[i] ** 2
+    return total + same[0]
+
+
+def of_an_argument(x):
+    a, k = x[:1].reshape(()), 0
+    while k < COUNT:
+        a *= 0.99
+        k += 1
+    return np.sum(x**2)
+
+
+def after_the_loop(x):
+    for i in range(COUNT):
+        a = x[i, ...]
+    a += 1.0
+    return np.sum(x**2)
+
+
+def chosen(x):
+    total = 0.0
+    for i in range(COUNT):
+        a = x[i, ...] if x[i] > 0.5 else x[i]
+        b = a
+        a *= 2.0
+        total += b
+    return total
+
+
+def listed(x):
+    items = []
+    for i in range(COUNT):
+        items.append(x[i, ...])  # noqa: PERF401
+    for item in items:
+        item *= 2
+    return np.sum(x**2)
+
+
+def complex_ones(x):
+    z = x + 1j
+    for i in range(COUNT):
+        a = z[i, ...]
+        a *= 1j
+    return np.sum(np.real(z) + z.imag**2)
+
+
+def none_taken(x):
+    a = np.squeeze(x[:1] * 1.0)
+    while np.sum(a * a) > 9.0:
+        a *= 0.5
+    np.sin(a, out=a)
+    return np.sum(a)
+
+
+PROGRAMS = (
+    squeezed, copied, by_ellipsis, by_subscript, by_out, given_to_a_function, under_another_name, from_outside,
+    of_an_argument, after_the_loop, chosen, listed, complex_ones,
+)  # fmt: skip
+
+
+@pytest.mark.thinned(4)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_other_names_see_a_change_in_place(program):
+    check(lambda x: program(x.copy()), lambda x: program(x.copy()))
+
+
+def test_a_loop_without_steps_leaves_an_array_without_axes():
+    """In a checkpoint, what it left was a number, so that `out=` was an error."""
+    check(none_taken, lambda x: checkpoint(none_taken, x))
+
+
+def check(plain, f):
+    u = np.random.default_rng(2).normal(size=COUNT)
+    value, gradient = compile(value_and_grad(f))(POINTS)
+    assert value == pytest.approx(plain(POINTS), rel=1e-13)
+    assert gradient @ u == pytest.approx(directional(plain, POINTS, u, step=1e-3)[0], rel=1e-8)
