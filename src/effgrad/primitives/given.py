@@ -72,8 +72,7 @@ def run_outside(program: Callable[[], Value]) -> Value:
 def _may_differ(args: object, kwargs: object) -> bool:
     """Return whether the arguments of a staged or batched call have dtypes for which results may have other dtypes."""
     values = [plain(leaf) for leaf in leaves((args, kwargs))]
-    special = any(getattr(value, "dtype", None) in _SINGLE_OR_COMPLEX for value in values)
-    return special and all(depends(value) for value in values if isinstance(value, Tracer))  # excludes other libraries
+    return all(depends(value) for value in values if isinstance(value, Tracer))  # excludes other libraries
 
 
 _SINGLE_OR_COMPLEX = frozenset(map(np.dtype, "efFD"))
@@ -92,6 +91,8 @@ def _with_dtypes(derived: Tree, value: Tree, name: str) -> Tree:
     if isinstance(derived, Tracer) or isinstance(derived, np.ndarray):
         if depends(derived) and shape_of(derived) != np.shape(value):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another shape")
+        if depends(derived) and not (agree(found := example(derived), value) and _is_undefined_like(found, value)):
+            raise NoRule(f"{name} called like this has no derivative rule: its definition has another value")
         dtype = np.result_type(value)
         return derived if derived.dtype == dtype or dtype.kind not in "fc" else derived.astype(dtype)
     return derived
@@ -103,7 +104,7 @@ def with_value(derived: Value, value: Value, name: str = "a function") -> Value:
     Results in a staged program or a batch are returned unchanged, since the function has computed only an example.
     """
     if isinstance(plain(derived), Tracer):
-        return derived
+        return _with_dtypes(derived, value, name) if depends(plain(derived)) else derived
     if isinstance(derived, Tracer):
         if shape_of(derived) != np.shape(value):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another shape")
@@ -148,6 +149,11 @@ def agree(derived: Value, value: Value) -> bool:
     scale = np.max(np.abs(value), initial=0.0)
     eps = np.finfo(value.dtype if value.dtype.kind in "fc" else float).eps
     return bool(np.all(np.abs(derived - value) <= eps**0.25 * scale + 1e3 * eps))
+
+
+def _is_undefined_like(derived: Value, value: Value) -> bool:
+    """Return whether a definition is NaN where the function is. Eager programs have the function's NaN."""
+    return not np.any(np.isnan(value) & np.isfinite(derived))
 
 
 def _overwrites(function: Function, args: Tree, kwargs: Tree) -> bool:

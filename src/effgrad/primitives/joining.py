@@ -18,7 +18,7 @@ def _insert(arr: Value, obj: Value, values: Value, axis: int | None = None) -> V
         arr, axis = np.ravel(arr), 0
     dtype = dtype_of(arr)
     if dtype.kind != "c" and np.iscomplexobj(plain(values)):
-        np.insert(np.zeros(shape_of(arr), dtype), obj, plain(values), axis)  # takes the real parts, or raises
+        np.insert(np.zeros(shape_of(arr), dtype), obj, example(values), axis)  # takes the real parts, or raises
         values = np.real(values)
     values = values.astype(dtype) if isinstance(values, Tracer) else np.asarray(values, dtype)
     old, new = element_numbers([shape_of(arr), shape_of(values)])

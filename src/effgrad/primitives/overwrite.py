@@ -10,7 +10,7 @@ from effgrad.vocabulary import Cotangent, Value
 
 def _overwrite(base: Value, *values: Value, places: Value) -> Value:
     # In a derivative, the base may be real while the written values are complex.
-    kind = np.result_type(base, *values) if any(map(np.iscomplexobj, values)) else None
+    kind = None if np.iscomplexobj(base) else np.result_type(base, *filter(np.iscomplexobj, values))
     result = np.array(base, kind, order="C")  # in this order `reshape(-1)` is a view
     flat = result.reshape(-1)
     for at, value in zip(places, values, strict=True):

@@ -167,10 +167,19 @@ def _count(leaves: Sequence[Value], axes: Sequence[int | None], size: int | None
 
 
 def _axis_first(leaf: Value, axis: int) -> Value:
-    """Return an argument with the batch axis first: a contiguous copy, unless it is traced, safe from later writes."""
+    """Return an argument with the batch axis first: a copy, unless it is traced, safe from later writes.
+
+    A member has its axes in the same order in memory as in the argument, and is contiguous unless NumPy would then take
+    it for a Fortran array.
+    """
     leaf = constant(leaf)
     moved = np.moveaxis(leaf, axis, 0)
-    return moved if isinstance(moved, Tracer) else np.ascontiguousarray(moved)
+    if isinstance(moved, Tracer):
+        return moved
+    order = [0, *sorted(range(1, moved.ndim), key=lambda k: -abs(moved.strides[k]))]
+    if order != sorted(order) and len(moved) and not moved[0].flags.f_contiguous:
+        return np.moveaxis(np.array(leaf, order="K"), axis, 0)
+    return np.ascontiguousarray(moved.transpose(order)).transpose(np.argsort(order))
 
 
 def _rows(array: Value, axis: int) -> Value:

@@ -43,9 +43,9 @@ def _put_along_axis(arr: Value, indices: Value, values: Value, axis: int | None 
 
 def _write(function: Function, target: Value, where: object, values: Value, **options: Option) -> None:
     """Write values as NumPy's function does, which runs on an array of numbers, one for each element and each value."""
-    values = list_to_array(values)
+    as_given, values = values, list_to_array(values)
     if dtype_of(values) != dtype_of(target):
-        ask_numpy(function, (target, where, values), options)
+        ask_numpy(function, (target, where, as_given), options)  # Python's numbers fit other dtypes than NumPy's
     size, shape, count, given = size_of(target), shape_of(target), size_of(values), shape_of(values)
 
     def numbered(where: Value) -> Value:

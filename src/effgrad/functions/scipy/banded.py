@@ -4,12 +4,13 @@ import numpy as np
 import scipy.linalg
 
 from effgrad.arrays.layout import ndim_of, shape_of
-from effgrad.arrays.value import evaluated, plain
+from effgrad.arrays.value import plain
+from effgrad.functions.scipy.signs import with_phases
 from effgrad.functions.scipy.tables import over_batches
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.factors import adjoint
 from effgrad.primitives.primitive import Primitive, general
-from effgrad.vocabulary import Cotangent, Function, Value
+from effgrad.vocabulary import Cotangent, Value
 
 # Banded systems. Element (i, j) of a matrix with u diagonals above the main one is stored in row u + i - j, column j.
 
@@ -127,16 +128,6 @@ def _eigh_tridiagonal(d: Value, e: Value, eigvals_only: bool = False) -> Value:
         return np.linalg.eigvalsh(whole)
     values, vectors = np.linalg.eigh(whole)
     return values, with_phases(vectors, lambda d, e: scipy.linalg.eigh_tridiagonal(d, e)[1], d, e)
-
-
-def with_phases(vectors: Value, driver: Function, *arguments: Value) -> Value:
-    """Return eigenvectors with the signs, or phases, that `driver`, which calls LAPACK as SciPy does, gives them."""
-
-    def phases(vectors: Value, *arguments: Value) -> Value:
-        along = np.sum(np.conj(vectors) * driver(*arguments), axis=-2)
-        return np.where(along == 0, 1.0, along / np.where(along == 0, 1.0, np.abs(along)))
-
-    return vectors * evaluated(phases, vectors, *arguments)[..., None, :]
 
 
 RULES = {

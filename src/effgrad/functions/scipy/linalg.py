@@ -10,8 +10,8 @@ from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, example, plain
 from effgrad.functions.scipy import banded, generalized_schur, matrix_functions, reduced_forms, schur, special_matrices
-from effgrad.functions.scipy.banded import with_phases
 from effgrad.functions.scipy.matrix_functions import sylvester, unitary_factor
+from effgrad.functions.scipy.signs import svd, with_phases, with_signs
 from effgrad.functions.scipy.tables import constant, over_batches, reals, require, rules_of
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.decomposition import real_where_real
@@ -259,7 +259,7 @@ def _eig(a: Value, b: Value = None, right: bool = True) -> Value:
     if b is not None:
         return _eigvals(a, b)
     values, vectors = real_where_real(a)
-    return (values + 0j, vectors) if right else values + 0j
+    return (values + 0j, with_signs(vectors, lambda a: scipy.linalg.eig(a)[1], a)) if right else values + 0j
 
 
 def _eigvals(a: Value, b: Value = None) -> Value:
@@ -287,7 +287,7 @@ def _order_like(wanted: Value, found: Value) -> Value:
 
 
 def _svd(a: Value, full_matrices: bool = True, compute_uv: bool = True) -> Value:
-    return tuple(np.linalg.svd(a, full_matrices=full_matrices)) if compute_uv else np.linalg.svd(a, compute_uv=False)
+    return svd(a, full_matrices) if compute_uv else np.linalg.svd(a, compute_uv=False)
 
 
 def _order_of_columns(a: Value) -> Value:
