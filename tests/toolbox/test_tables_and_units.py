@@ -23,6 +23,12 @@ PROGRAMS = {
     "rolling sum": lambda x: np.where(np.arange(6) < 2, 0.0, pd.Series(x).rolling(3).sum().to_numpy()),
     "rolling with fewer": lambda x: pd.Series(x).rolling(4, min_periods=1, center=True).mean().to_numpy(),
     "rolling over a gap": lambda x: pd.Series(with_gap(x)).rolling(3, min_periods=1).sum().to_numpy(),
+    "rolling var": lambda x: pd.Series(with_gap(x)).rolling(4, min_periods=2).var(ddof=0).to_numpy()[1:],
+    "rolling std": lambda x: (pd.Series(x).rolling(3).std() * pd.Series(x).expanding().std()).to_numpy()[2:],
+    "rolling min": lambda x: pd.Series(with_gap(x)).rolling(3, min_periods=1).min().to_numpy() * pd.Series(x).max(),
+    "rolling max": lambda x: pd.Series(x).rolling(2, closed="both").max().dropna().to_numpy(),
+    "ewm after a gap": lambda x: pd.Series(x**2).diff().ewm(span=3, adjust=False).mean().to_numpy()[1:],
+    "ewm of a tail": lambda x: pd.Series(x).diff().ewm(com=2, ignore_na=True, min_periods=2).mean().to_numpy()[2:],
     "expanding": lambda x: pd.Series(x).expanding().mean().to_numpy() * pd.Series(x).expanding().sum().to_numpy(),
     "groupby mean": lambda x: pd.Series(x**2).groupby(GROUPS).mean().to_numpy(),
     "groupby sum": lambda x: pd.Series(with_gap(x)).groupby(GROUPS, sort=False).sum().to_numpy(),
@@ -137,7 +143,7 @@ WINDOWS = {
 @pytest.mark.parametrize("options", [{}, {"sort": False}, {"dropna": False}, {"observed": True}])
 def test_windows_of_groups(windows, keys, options):
     """The windows went over the rows as they stand: a wrong sum, and a wrong derivative of it."""
-    for how in ("sum", "mean"):
+    for how in ("sum", "mean", "var", "max"):
         def series(x, how=how):
             return getattr(WINDOWS[windows](pd.Series(x, name="a").groupby(KEYS[keys], **options)), how)()
 

@@ -6,6 +6,8 @@ product with a sparse matrix.
 """
 
 
+import itertools
+
 import numpy as np
 import pandas as pd
 from pandas._libs import lib
@@ -72,21 +74,59 @@ def _result(sums: Value, counts: Value, least: int, mean: bool) -> Value:
 
 def _window(mean: bool) -> Value:
     def rule(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
-        if self.step is not None or getattr(self, "win_type", None) is not None or options.get("engine") is not None:
-            raise NoRule("pandas' rolling sums have a derivative rule without step, win_type and engine")
-        values, indexer = _series(self.obj), self._get_window_indexer()
-        least = indexer.window_size if self.min_periods is None else self.min_periods
-        index, name = self.obj.index, self.obj.name
-        if _is_grouped(self):  # windows of groups: their rows are ordered by group
-            values = values[np.concatenate([np.zeros(0, int), *self._grouper.indices.values()])]
-            index = _index_of_windows(self)
-        count = len(index)
-        start, end = indexer.get_window_bounds(count, least, self.center, self.closed, self.step)
-        lengths = np.maximum(end - start, 0)
-        rows = np.repeat(np.arange(count), lengths)
-        columns = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
-        result = _result(*_summed(values, rows, columns, count), least, mean)
-        return pd.Series(result, index=index, name=name)
+        values, rows, columns, index, least = _windows(self, options)
+        result = _result(*_summed(values, rows, columns, len(index)), least, mean)
+        return pd.Series(result, index=index, name=self.obj.name)
+
+    return Method(rule, _holds)
+
+
+def _windows(self: Value, options: Value) -> tuple[Value, Value, Value, Value, int]:
+    """Return the values, which of them are in which window, the results' index, and the least count of values."""
+    if self.step is not None or getattr(self, "win_type", None) is not None or options.get("engine") is not None:
+        raise NoRule("pandas' rolling sums have a derivative rule without step, win_type and engine")
+    values, indexer, index = _series(self.obj), self._get_window_indexer(), self.obj.index
+    least = indexer.window_size if self.min_periods is None else self.min_periods
+    if _is_grouped(self):  # windows of groups: their rows are ordered by group
+        values = values[np.concatenate([np.zeros(0, int), *self._grouper.indices.values()])]
+        index = _index_of_windows(self)
+    count = len(index)
+    start, end = indexer.get_window_bounds(count, least, self.center, self.closed, self.step)
+    lengths = np.maximum(end - start, 0)
+    rows = np.repeat(np.arange(count), lengths)
+    columns = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
+    return values, rows, columns, index, least
+
+
+def _variance(root: bool) -> Value:
+    """The rule of `var` or, with `root`, of `std` of windows: the mean of squared deviations from the window's mean."""
+
+    def rule(self: Value, ddof: int = 1, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
+        values, rows, columns, index, least = _windows(self, options)
+        sums, counts = _summed(values, rows, columns, len(index))
+        deviations = values[columns] - (sums / np.maximum(counts, 1))[rows]
+        squares, _ = _summed(deviations**2, rows, np.arange(len(rows)), len(index))
+        enough = counts >= np.maximum(least, ddof + 1)
+        found = np.where(enough, squares, 1.0) / np.maximum(counts - ddof, 1)
+        result = np.where(enough, np.sqrt(found) if root else found, np.nan)
+        return pd.Series(result, index=index, name=self.obj.name)
+
+    return Method(rule, _holds)
+
+
+def _extreme(name: str) -> Value:
+    """The rule of `min` or `max` of windows."""
+    choose, worst = (np.min, np.inf) if name == "min" else (np.max, -np.inf)
+
+    def rule(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
+        values, rows, columns, index, least = _windows(self, options)
+        known = ~np.isnan(plain(values))
+        chosen = np.where(known, values, worst)
+        places = np.searchsorted(rows, np.arange(len(index) + 1))
+        windows = [columns[start:end] for start, end in itertools.pairwise(places)]
+        found = np.stack([choose(chosen[window]) if len(window) else chosen[0] * 0.0 for window in windows])
+        counts = np.stack([np.sum(known[window]) for window in windows])
+        return pd.Series(np.where(counts >= max(least, 1), found, np.nan), index=index, name=self.obj.name)
 
     return Method(rule, _holds)
 
@@ -119,10 +159,11 @@ def _exponential_mean(self: Value, numeric_only: bool = False, *_: Value, **opti
         raise NoRule("pandas' exponential means have a derivative rule without groups, times, method and engine")
     values, com = _series(self.obj), self._com
     known = ~np.isnan(plain(values))
-    if (not self.adjust or self.ignore_na) and not np.all(known):
+    first = int(np.argmax(known))
+    if (not self.adjust or self.ignore_na) and not np.all(known[first:]):
         raise NoRule("pandas' exponential means have a derivative rule for values without gaps, or with the defaults")
     keep = com / (1 + com)
-    weights = np.where(np.arange(len(known)) == 0, 1.0, 1.0 if self.adjust else 1 - keep) * known
+    weights = np.where(np.arange(len(known)) == first, 1.0, 1.0 if self.adjust else 1 - keep) * known
     sums, total = (lfilter([1.0], np.stack([1.0, -keep]), x) for x in (weights * np.where(known, values, 0.0), weights))
     derived = np.where(np.cumsum(known) >= max(self.min_periods, 1), sums / np.where(total > 0, total, 1.0), np.nan)
     column = pd.Series(example(values), index=self.obj.index, name=self.obj.name)
@@ -227,6 +268,10 @@ RULES: list[tuple[Value, str, Value]] = [
     (lib, "maybe_convert_objects", lambda objects, *_, **__: objects),
     *((owner, name, _window(name == "mean"))
       for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
+    *((owner, name, _variance(name == "std"))
+      for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("var", "std")),
+    *((owner, name, _extreme(name))
+      for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("min", "max")),
     (ExponentialMovingWindow, "mean", Method(_exponential_mean, _holds_or_decays)),
     *((GroupBy, name, _group(name == "mean")) for name in ("sum", "mean")),
     (IndexOpsMixin, "_map_values", Method(_mapped, _traced)),
