@@ -4,16 +4,13 @@ import ast
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import BOOL, FLOAT, INT
-from effgrad.stage.loop.containers import parts_of
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
-from effgrad.stage.loop.frames import Function as DefinedFunction
-from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, classes_of, symbolic, times
+from effgrad.stage.loop.operands import Counted, Extent, Lazy, Value, View, classes_of, symbolic, times
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.special_methods import run_by_python
 from effgrad.stage.loop.symbols import Symbols
@@ -56,41 +53,54 @@ def _len(c: Symbols, value: Value) -> Value:
     return value.shape[0] if isinstance(value, View | Lazy) else len(run_by_python(value, "__len__"))
 
 
+def _by_ones(c: Symbols, counted: Counted) -> Counted:
+    """The same items, counted by ones: from where they begin, or from 0 if they were counted by another step."""
+    start, step, item = counted.start, counted.step, counted.item
+    if step == 1:
+        return counted
+    return Counted(0, c.steps_between(start, counted.stop, step), 1, lambda i: item(start + times(i, step)))
+
+
 @rule(enumerate)
 def _enumerate(c: Symbols, value: Value, start: int = 0) -> Value:
-    counted = c.counted(value)
-    if isinstance(counted, list):
-        return list(enumerate(counted, start))
-    begin, step, item = counted.start, counted.step, counted.item
-    if step != 1:
-        raise NotCaptured("enumerate of a range with a step")
-    return type(counted)(begin, counted.stop, 1, lambda i: (as_constant(affine(i) - begin + start), item(i)))
+    found = c.counted(value)
+    if isinstance(found, list):
+        return list(enumerate(found, start))
+    counted = _by_ones(c, found)
+    begin, item = counted.start, counted.item
+    return Counted(begin, counted.stop, 1, lambda i: (as_constant(affine(i) - begin + start), item(i)))
 
 
 @rule(zip)
 def _zip(c: Symbols, *values: Value, strict: bool = False) -> Value:
-    found = [c.counted(v) for v in values]
+    found = [x if isinstance(x, list) else _by_ones(c, x) for x in map(c.counted, values)]
+    length = _common_length(found, strict)
     counted = [x for x in found if isinstance(x, Counted)]
-    if any(x.step != 1 or x.start.terms or x.stop.terms for x in counted):
-        raise NotCaptured("zip of things whose length is not known")
-    lengths = [len(x) if isinstance(x, list) else x.stop.constant - x.start.constant for x in found]
-    if strict and len(set(lengths)) > 1:
-        raise NotCaptured(f"zip, strictly, of things of lengths {lengths}")
-    length = min(lengths, default=0)
-    if len(counted) < len(found) or not found:
-        rows = [x if isinstance(x, list) else [x.item(x.start + i) for i in range(length)] for x in found]
-        return list(zip(*rows, strict=False))
-    return Counted(0, length, 1, lambda i: tuple(x.item(x.start + i) for x in counted))
+    if len(counted) == len(found) > 0:
+        return Counted(0, length, 1, lambda i: tuple(x.item(x.start + i) for x in counted))
+    assert isinstance(length, int)  # that of a list
+    rows = [x if isinstance(x, list) else [x.item(x.start + i) for i in range(length)] for x in found]
+    return list(zip(*rows, strict=False))
+
+
+def _common_length(found: list[Counted | list[Value]], strict: bool) -> Extent:
+    """The length of what `zip` returns."""
+    lengths = {len(x) if isinstance(x, list) else as_constant(x.stop - x.start) for x in found}
+    if len(lengths) == 1:
+        return lengths.pop()
+    known = [n for n in lengths if isinstance(n, int)]
+    if strict and lengths or len(known) < len(lengths):
+        raise NotCaptured("zip of things whose lengths differ, or are not known")
+    return min(known, default=0)
 
 
 @rule(reversed)
 def _reversed(c: Symbols, value: Value) -> Value:
-    counted = c.counted(value)
-    if isinstance(counted, list):
-        return counted[::-1]
-    if counted.step != 1:
-        raise NotCaptured("reversed of a range with a step")
-    return type(counted)(counted.stop - 1, counted.start - 1, -1, counted.item)
+    found = c.counted(value)
+    if isinstance(found, list):
+        return found[::-1]
+    counted = _by_ones(c, found)
+    return Counted(counted.stop - 1, counted.start - 1, -1, counted.item)
 
 
 @rule(print)
@@ -140,26 +150,6 @@ def _round(c: Symbols, number: Value, ndigits: Value = None) -> Value:
 def _bool(c: Symbols, value: Value = False) -> Value:
     truth = c.truth(value)
     return truth if isinstance(truth, bool) else c.number(truth)
-
-
-@rule(isinstance)
-def _isinstance(c: Symbols, value: Value, kind: Value) -> Value:
-    if isinstance(value, View | Lazy):
-        sample: Any = np.ones((1,) * len(value.shape), value.dtype)
-        weak = isinstance(value, Lazy) and value.weak
-        return isinstance(sample if value.shape else sample.item() if weak else sample[()], kind)
-    return isinstance(1, kind) if isinstance(value, Affine) else isinstance(value, kind)
-
-
-@rule(type)
-def _type(c: Symbols, *args: Value) -> Value:
-    is_container = len(args) == 1 and parts_of(args[0]) is not None and not isinstance(args[0], Complex)
-    return type(args[0]) if is_container else c.applied(type, list(args), {})
-
-
-@rule(callable)
-def _callable(c: Symbols, value: Value) -> bool:
-    return callable(value) or isinstance(value, DefinedFunction)
 
 
 @rule(abs)

@@ -16,6 +16,7 @@ import numpy as np
 
 from effgrad.program.own_lists import replaces
 from effgrad.stage.loop import (
+    asked,
     checking,
     derivatives,
     evaluator,
@@ -324,7 +325,7 @@ class Capture(Augmented):
             return module.method(self, f.value, f.name, args, kwargs)
         if isinstance(f, Function):
             return self.apply(f, args, kwargs)
-        if planes.has_complex([args, kwargs]) and symbolic([args, kwargs]) and registry.is_of_library(f):
+        if asked.needs_planes(f, args, kwargs):
             return planes.called(self, f, args, kwargs)
         if (known := RULES.get(registry.key_of(f))) is not None:
             return rule_calls.call_rule(self, known, f, args, kwargs)

@@ -11,6 +11,7 @@ import numpy as np
 from effgrad.arrays.value import Tracer, example
 from effgrad.program.own_numbers import is_own_number
 from effgrad.stage.loop import (
+    asked,
     builtin,
     concatenation,
     contractions,
@@ -60,7 +61,7 @@ from effgrad.stage.loop.values import WRITTEN
 from effgrad.vocabulary import DType, Params
 
 # The functions of Python and NumPy that capture handles by rules.
-MODULES = builtin, fancy, folds, library, concatenation, pieces, contractions, small_systems, planes, vectors
+MODULES = asked, builtin, fancy, folds, library, concatenation, pieces, contractions, small_systems, planes, vectors
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
 
 

@@ -71,13 +71,7 @@ class Iteration(Branches):
     def for_(self, s: ast.For, frame: Frame) -> None:
         factors = self.factors(s.iter, frame)
         if factors is not None:
-            if jumps(s.body, ast.Break):
-                raise NotCaptured("`break` in a loop over combinations")
-            names = [f"$factor{s.lineno}_{s.col_offset}_{k}" for k in range(len(factors))]
-            frame.own.update(zip(names, factors, strict=True))
-            self.for_(nested(s, names), frame)
-            for name in names:
-                frame.own.pop(name, None)
+            self.combined(s, factors, frame)
             self.body(s.orelse, frame)
             return
         counted = written_out(s, self.counted(self.expression(s.iter, frame)))
@@ -94,6 +88,19 @@ class Iteration(Branches):
                 (self.for_until if jumps(s.body, ast.Break) else self.repeat)(s, counted, frame)
         if s.orelse and not jumps(s.body, ast.Break):
             self.body(s.orelse, frame)
+
+    def combined(self, s: ast.For, factors: list[Value], frame: Frame) -> None:
+        """Capture a loop over all combinations of items of some iterables; of none there is one, the empty tuple."""
+        if jumps(s.body, ast.Break):
+            raise NotCaptured("`break` in a loop over combinations")
+        if not factors:
+            self.unrolled(s, [()], frame)
+            return
+        names = [f"$factor{s.lineno}_{s.col_offset}_{k}" for k in range(len(factors))]
+        frame.own.update(zip(names, factors, strict=True))
+        self.for_(nested(s, names), frame)
+        for name in names:
+            frame.own.pop(name, None)
 
     def factors(self, e: ast.expr, frame: Frame) -> list[Value] | None:
         """The iterables that `itertools.product` or `np.ndindex` combines; None if the loop is over anything else."""

@@ -1,14 +1,13 @@
 """Rules for NumPy's functions on symbolic values: maps, reductions, products and views."""
 
 import functools
-import operator
 from typing import Any
 
 import numpy as np
 
 from effgrad.primitives.elementwise import maximum, minimum
 from effgrad.primitives.primitive import Primitive
-from effgrad.stage.loop import planes
+from effgrad.stage.loop import asked, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import BOOL, Element, constant, index
 from effgrad.stage.loop.concatenation import as_array
@@ -278,20 +277,14 @@ _tril = rule(np.tril)(functools.partial(_part_of_matrix, False))
 
 def attribute(c: Symbols, value: View | Lazy | Complex, name: str) -> Value:
     """An attribute of a symbolic array."""
-    if name in ("shape", "ndim", "size"):
-        shape = value.real.shape if isinstance(value, Complex) else value.shape
-        size = functools.reduce(operator.mul, shape, affine(1))
-        return shape if name == "shape" else len(shape) if name == "ndim" else as_constant(size)
+    if name in asked.ATTRIBUTES:
+        return asked.attribute(value, name)
     if isinstance(value, Complex):
         if name == "T":
             return Complex(*map(c.transpose, value))
-        if name == "dtype":
-            return np.result_type(value.real.dtype, np.complex64)
         return getattr(value, name) if name in ("real", "imag") else Method(value, name)
     if name == "T":
         return without_axes(c.transpose(value)) if may_be_in_place(value) else c.transpose(value)
-    if name == "dtype":
-        return value.dtype
     if name == "real":
         return value
     return c.broadcast(c.number(constant(0, value.dtype)), value.shape) if name == "imag" else Method(value, name)

@@ -373,9 +373,19 @@ def _transformed(inverse: bool, c: Symbols, a: Value, n: Entry = None, axis: int
 _fft = rule(np.fft.fft)(functools.partial(_transformed, False))
 _ifft = rule(np.fft.ifft)(functools.partial(_transformed, True))
 
+
+@rule(complex)
+def _complex(c: Symbols, real: Value = 0.0, imag: Value = None) -> Value:
+    if imag is None:
+        return as_planes(c, c.call(float, [real], {}) if not is_complex(real) else real)
+    if has_complex((real, imag)):
+        return binary(c, ast.Add(), real, binary(c, ast.Mult(), 1j, imag))
+    return _pair(c, *[c.operand_of(c.call(float, [part], {})) for part in (real, imag)])
+
+
 # The remaining functions of complex arguments.
 OTHERS: dict[Value, Function] = {
-    complex: lambda c, value: as_planes(c, value), len: lambda c, value: as_planes(c, value).real.shape[0],
+    complex: _complex, len: lambda c, value: as_planes(c, value).real.shape[0],
     np.linalg.solve: lambda c, a, b: solution(c, as_planes(c, a), as_planes(c, b)),
     np.linalg.inv: lambda c, a: solution(c, as_planes(c, a), as_planes(c, np.eye(_rows(a)))),
     np.vdot: lambda c, a, b: product(c, np.dot, [c.call(np.conj, [a], {}), b], {}),

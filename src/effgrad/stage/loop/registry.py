@@ -67,7 +67,7 @@ def is_pure(f: Function) -> bool:
     if isinstance(f, np.ufunc) or f in PURE:
         return True
     if isinstance(f, type):
-        return issubclass(f, np.generic | np.dtype)
+        return issubclass(f, np.generic | np.dtype | np.finfo | np.iinfo)
     return _module(f).split(".")[0] in ("numpy", "scipy", "math") and "random" not in _module(f)
 
 
