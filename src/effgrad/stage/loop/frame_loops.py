@@ -298,7 +298,9 @@ def captured_loop(
                 facts = {(statement, RUNS): True, PLACES: places}
                 continue
             # Python raises another error again, with the right line, when it runs the loop.
-            refused = error if isinstance(error, NotCaptured) else NotCaptured(f"{type(error).__name__}: {error}")
+            is_deep = isinstance(error, RecursionError)
+            reason = "functions that call themselves" if is_deep else f"{type(error).__name__}: {error}"
+            refused = error if isinstance(error, NotCaptured) else NotCaptured(reason)
             refused.line, refused.steps = capture.line, capture.length
             raise refused from (None if known else error)
 
