@@ -144,10 +144,10 @@ def _limits(
     # Inside `kinks` a side may be chosen; then opposite sides are not averaged, as for an order above 1.
     sides: list[Value] = []
     coarse: list[Value] = []
-    around, inside = int(handled(Kink)), 0
+    around, inside, done = int(handled(Kink)), 0, 0
     for direction in _directions(inputs, close):
         for sign in (1.0, -1.0):
-            with Nearby() as nearby:
+            with Nearby(done) as nearby:
                 try:
                     found = compute([nearby.variable(x, sign * w) for x, w in zip(inputs, direction, strict=True)])
                     both = [nearby.limits(part) for part in found]  # computes the series that were not yet needed
@@ -155,6 +155,7 @@ def _limits(
                     return None
                 sides.append(None if nearby.outside else [limit for limit, _ in both])
                 coarse.append(None if nearby.outside else [value for _, value in both])
+                done = nearby.done
                 around = max(around, nearby.order - order)
         inside += sides[-2:] != [None, None]
         if inside == 2:

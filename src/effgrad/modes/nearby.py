@@ -21,7 +21,7 @@ from effgrad.primitives.infinitesimal import Along
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Option, Value
 
-# The elements of an array with a series, and the series on a path; all operations on a path, and their elements.
+# The elements of an array with a series, and the series on all paths; all operations on a path, and their elements.
 LARGEST, LONGEST = 100_000, 20_000
 OPERATIONS, ELEMENTS = 200_000, 100_000_000
 
@@ -33,12 +33,15 @@ class NearbyValue(Traced):
 
 
 class Nearby(Handler[Smooth]):
-    """A handler that evaluates at a point, and along the path as a Laurent series in t where that is needed."""
+    """A handler that evaluates at a point, and along the path as a Laurent series in t where that is needed.
 
-    def enter(self) -> None:
+    `done` is the number of series on earlier paths, which take time too.
+    """
+
+    def __init__(self, done: int = 0) -> None:
         # `outside`: the path has left a domain; `order`: that of the derivatives; `merged`: nearly equal numbers are
         # merged; `done`, `run`, `held`: how many series, operations, and their elements.
-        self.outside, self.order, self.merged, self.done, self.run, self.held = False, 0, False, 0, 0, 0
+        self.outside, self.order, self.merged, self.done, self.run, self.held = False, 0, False, done, 0, 0
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
         arguments = tuple([a.shadow if type(a) is NearbyValue else infinitesimal.plain_argument(a) for a in args])
