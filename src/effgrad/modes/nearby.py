@@ -33,14 +33,11 @@ class NearbyValue(Traced):
 
 
 class Nearby(Handler[Smooth]):
-    """A handler that evaluates at a point, and along the path as a Laurent series in t where that is needed.
-
-    `done` is the number of series on earlier paths, which take time too.
-    """
+    """A handler that evaluates at a point, and along the path as a Laurent series in t where that is needed."""
 
     def __init__(self, done: int = 0) -> None:
         # `outside`: the path has left a domain; `order`: that of the derivatives; `merged`: nearly equal numbers are
-        # merged; `done`, `run`, `held`: how many series, operations, and their elements.
+        # merged; `done`, `run`, `held`: how many series (on all paths), operations, and their elements.
         self.outside, self.order, self.merged, self.done, self.run, self.held = False, 0, False, done, 0, 0
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:

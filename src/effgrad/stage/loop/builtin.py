@@ -2,15 +2,17 @@
 
 import ast
 import functools
+import inspect
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
-from effgrad.stage.loop.buffers import BOOL, FLOAT, INT
+from effgrad.stage.loop.buffers import BOOL, FLOAT, INT, Element
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
-from effgrad.stage.loop.operands import Counted, Extent, Lazy, Value, View, classes_of, symbolic, times
+from effgrad.stage.loop.operands import Counted, Iterated, Lazy, Value, View, classes_of, symbolic, times
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.special_methods import run_by_python
 from effgrad.stage.loop.symbols import Symbols
@@ -62,45 +64,88 @@ def _by_ones(c: Symbols, counted: Counted) -> Counted:
 
 
 @rule(enumerate)
-def _enumerate(c: Symbols, value: Value, start: int = 0) -> Value:
-    found = c.counted(value)
-    if isinstance(found, list):
-        return list(enumerate(found, start))
+def _enumerate(c: Symbols, value: Value, start: int = 0) -> Iterated:
+    found = c.each(value)
+    if not isinstance(found, Counted):
+        return c.iterator(enumerate(found, start))
     counted = _by_ones(c, found)
     begin, item = counted.start, counted.item
-    return Counted(begin, counted.stop, 1, lambda i: (as_constant(affine(i) - begin + start), item(i)))
+    return c.iterator(Counted(begin, counted.stop, 1, lambda i: (as_constant(affine(i) - begin + start), item(i))))
 
 
 @rule(zip)
-def _zip(c: Symbols, *values: Value, strict: bool = False) -> Value:
-    found = [x if isinstance(x, list) else _by_ones(c, x) for x in map(c.counted, values)]
-    length = _common_length(found, strict)
-    counted = [x for x in found if isinstance(x, Counted)]
-    if len(counted) == len(found) > 0:
-        return Counted(0, length, 1, lambda i: tuple(x.item(x.start + i) for x in counted))
-    assert isinstance(length, int)  # that of a list
-    rows = [x if isinstance(x, list) else [x.item(x.start + i) for i in range(length)] for x in found]
-    return list(zip(*rows, strict=False))
-
-
-def _common_length(found: list[Counted | list[Value]], strict: bool) -> Extent:
-    """The length of what `zip` returns."""
-    lengths = {len(x) if isinstance(x, list) else as_constant(x.stop - x.start) for x in found}
-    if len(lengths) == 1:
-        return lengths.pop()
+def _zip(c: Symbols, *values: Value, strict: bool = False) -> Iterated:
+    found = [c.each(v) for v in values]
+    counted = [_by_ones(c, x) for x in found if isinstance(x, Counted)]
+    if not counted or len(counted) < len(found):
+        return c.iterator(zip(*[_known(x) for x in found], strict=strict))
+    lengths = {as_constant(x.stop - x.start) for x in counted}
     known = [n for n in lengths if isinstance(n, int)]
-    if strict and lengths or len(known) < len(lengths):
+    if len(lengths) > 1 and (strict or len(known) < len(lengths)):
         raise NotCaptured("zip of things whose lengths differ, or are not known")
-    return min(known, default=0)
+    length = lengths.pop() if len(lengths) == 1 else min(known)
+    return c.iterator(Counted(0, length, 1, lambda i: tuple(x.item(x.start + i) for x in counted)))
+
+
+def _known(items: Counted | Iterator[Value]) -> Iterator[Value]:
+    """The items beside those of a list, which is short."""
+    if not isinstance(items, Counted):
+        return items
+    if items.steps is None:
+        raise NotCaptured("zip of things whose lengths differ, or are not known")
+    return map(items.item, items.steps)
 
 
 @rule(reversed)
-def _reversed(c: Symbols, value: Value) -> Value:
+def _reversed(c: Symbols, value: Value) -> Iterated:
     found = c.counted(value)
     if isinstance(found, list):
-        return found[::-1]
+        return c.iterator(reversed(found))
     counted = _by_ones(c, found)
-    return Counted(counted.stop - 1, counted.start - 1, -1, counted.item)
+    return c.iterator(Counted(counted.stop - 1, counted.start - 1, -1, counted.item))
+
+
+@rule(map)
+def _map(c: Symbols, f: Function, *values: Value) -> Iterated:
+    rows = c.each(_zip(c, *values))
+    if not isinstance(rows, Counted):
+        return c.iterator(c.call(f, list(row), {}) for row in rows)
+    return c.iterator(Counted(rows.start, rows.stop, 1, lambda i: c.call(f, list(rows.item(i)), {})))
+
+
+@rule(filter)
+def _filter(c: Symbols, f: Value, values: Value) -> Iterated:
+    return c.iterator(x for x in c.every(values) if _is_known(c.truth(x if f is None else c.call(f, [x], {}))))
+
+
+def _is_known(truth: bool | Element) -> bool:
+    if not isinstance(truth, bool):
+        raise NotCaptured("a filter that tests values")
+    return truth
+
+
+def _of_items(f: Function, c: Symbols, *values: Value, **kwargs: Option) -> Iterated:
+    return c.iterator(f(*[v if isinstance(v, int) else c.items(v) for v in values], **kwargs))
+
+
+# The functions of `itertools` that only choose and order items.
+_CHOICES = [rule(f)(functools.partial(_of_items, f)) for f in (
+    itertools.chain, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations,
+    itertools.product, itertools.pairwise,
+)]  # fmt: skip
+
+# The functions that use up an iterator at once, as methods of texts and containers do too.
+_USING_UP = (sum, min, max, any, all, tuple, list, set, frozenset, sorted, dict, math.fsum, math.prod)
+
+
+def used_up(c: Symbols, f: Function, args: list[Value]) -> list[Value]:
+    """The arguments of a call, with the items of an iterator if the function uses it up at once."""
+    if not any(isinstance(a, Iterated) for a in args):
+        return args
+    of_container = inspect.isbuiltin(f) and isinstance(f.__self__, str | list | set | dict)
+    if not of_container and not any(f is one for one in _USING_UP):
+        return args
+    return [c.items(a) if isinstance(a, Iterated) else a for a in args]
 
 
 @rule(print)
@@ -223,6 +268,16 @@ def _tuple(c: Symbols, value: Value = ()) -> Value:
 @rule(list)
 def _list(c: Symbols, value: Value = ()) -> Value:
     return c.items(value)
+
+
+@rule(dict)
+def _dict(c: Symbols, *pairs: Value, **named: Value) -> Value:
+    if not pairs or not isinstance(pairs[0], list):
+        return c.applied(dict, list(pairs), named)
+    found = [(key, value) for key, value in map(c.items, pairs[0])]
+    if is_symbolic(*[key for key, _ in found]):
+        raise NotCaptured("a value that the loop computes, as the key of a dictionary")
+    return {**dict(found), **named}
 
 
 _MATH = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}

@@ -17,6 +17,7 @@ import numpy as np
 from effgrad.program.own_lists import replaces
 from effgrad.stage.loop import (
     asked,
+    builtin,
     checking,
     derivatives,
     evaluator,
@@ -318,6 +319,7 @@ class Capture(Augmented):
         if isinstance(f, Method) and any(isinstance(v, Growing) for v in flat([f.value])):
             return lists.method(self, f.value, f.name, args)
         args, kwargs = rule_calls.with_named_out(f, list(map(self.seen, args)), kwargs)
+        args = builtin.used_up(self, f, args)
         if kwargs.get("out") is not None and registry.is_of_library(f):
             return library.call_into(self, f, args, kwargs)
         if isinstance(f, Method):

@@ -36,7 +36,6 @@ from effgrad.stage.loop.objects import check_read
 from effgrad.stage.loop.operands import (
     Axis,
     Complex,
-    Counted,
     Extent,
     Growing,
     Lazy,
@@ -56,7 +55,6 @@ from effgrad.stage.loop.operands import (
 from effgrad.stage.loop.places import PLACES, STALE, Places, getter
 from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.special_methods import UNARY, method_of
-from effgrad.stage.loop.symbols import MOST_UNROLLED
 from effgrad.stage.loop.values import WRITTEN
 from effgrad.vocabulary import DType, Params
 
@@ -86,8 +84,7 @@ class Evaluator(Choices):
         super().__init__(facts)
         self.inputs: list[tuple[Value, Buffer]] = []
         self.lifted: dict[int, tuple[Value, Value]] = {}
-        # The frames of the functions being captured.
-        self.frames: list[Frame] = []
+        self.frames = []
         # The attributes and items that the loops assign.
         self.places: Places = self.facts.setdefault(PLACES, Places())
         # The lists that the program makes, by identity, with the blocks that make them.
@@ -362,30 +359,31 @@ class Evaluator(Choices):
     def _ListComp(self, e: ast.ListComp, frame: Frame) -> Value:
         return self.own([self.expression(e.elt, inner) for inner in self.turns(e, frame)])
 
+    def _GeneratorExp(self, e: ast.GeneratorExp, frame: Frame) -> Value:
+        turns = self.turns(e, frame)
+        return self.iterator(self.expression(e.elt, inner) for inner in turns)
+
     def turns(self, e: ast.ListComp | ast.GeneratorExp | ast.DictComp, frame: Frame) -> Iterator[Frame]:
-        """The names in each turn of a comprehension, whose items are known."""
-        if len(e.generators) != 1:
-            raise NotCaptured("a comprehension of two loops")
-        (g,) = e.generators
+        """The names in each turn of a comprehension, whose items are known, as they are when the turn is asked for."""
         check_binding([e])
-        items = self.counted(self.expression(g.iter, frame))
-        if isinstance(items, Counted):
-            if items.steps is None:
-                raise NotCaptured("a comprehension whose length changes")
-            if len(items.steps) > MOST_UNROLLED:
-                raise NotCaptured("a long comprehension")
-            items = list(map(items.item, items.steps))
-        inner = Frame(frame.source, dict(frame.own), frame.outer)
+        return self._turns(e.generators, frame, (), self.every(self.expression(e.generators[0].iter, frame)))
+
+    def _turns(
+        self, loops: Sequence[ast.comprehension], frame: Frame, bound: tuple[tuple[ast.expr, Value], ...],
+        items: Iterator[Value],
+    ) -> Iterator[Frame]:  # fmt: skip
+        g, *others = loops
         for item in items:
-            self.bind(g.target, item, inner)
+            inner, now = Frame(frame.source, dict(frame.own), frame.outer), (*bound, (g.target, item))
+            for target, value in now:
+                self.bind(target, value, inner)
             tests = [self.truth(self.condition(t, inner)) for t in g.ifs]
             if not all(isinstance(t, bool) for t in tests):
                 raise NotCaptured("a comprehension that tests values")
-            if all(tests):
+            if all(tests) and others:
+                yield from self._turns(others, frame, now, self.every(self.expression(others[0].iter, inner)))
+            elif all(tests):
                 yield inner
-
-    def _GeneratorExp(self, e: ast.GeneratorExp, frame: Frame) -> Value:
-        return self._ListComp(ast.ListComp(e.elt, e.generators), frame)
 
 
 def check_binding(nodes: Sequence[ast.AST]) -> None:

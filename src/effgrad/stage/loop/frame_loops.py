@@ -34,6 +34,7 @@ from effgrad.stage.loop.operands import (
     Complex,
     Counted,
     Growing,
+    Iterated,
     Lazy,
     Masked,
     Method,
@@ -193,7 +194,7 @@ class Loops:
             return stored_number(capture, value)
         if isinstance(value, Growing):
             return self.stored(capture, capture.seen(value), inputs)
-        if isinstance(value, Masked | Function | Method | OneOf | Counted | Unknown | Derivative | Pullback):
+        if isinstance(value, Masked | Function | Method | OneOf | Counted | Iterated | Unknown | Derivative | Pullback):
             raise NotCaptured("a function, or a selection of elements, made in the loop and used after it")
         return value
 

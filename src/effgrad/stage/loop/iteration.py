@@ -3,7 +3,7 @@
 import ast
 import itertools
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -74,11 +74,11 @@ class Iteration(Branches):
             self.combined(s, factors, frame)
             self.body(s.orelse, frame)
             return
-        counted = written_out(s, self.counted(self.expression(s.iter, frame)))
+        counted = written_out(s, self.each(self.expression(s.iter, frame)))
         if self.length == -1:
-            steps = counted.steps if isinstance(counted, Counted) else counted
+            steps = counted.steps if isinstance(counted, Counted) else None
             self.length = None if steps is None else len(steps)
-        if isinstance(counted, list):
+        if not isinstance(counted, Counted):
             if not self.block and not self.depth and not self.calls:
                 raise Declined("a loop over a list")
             with frame.followed_by([*s.body, *frame.rest]):
@@ -113,7 +113,7 @@ class Iteration(Branches):
         given = list(given[0]) if f is np.ndindex and isinstance(given[0], tuple) else given
         return given if f is itertools.product else [self.call(range, [n], {}) for n in given]
 
-    def unrolled(self, s: ast.For, items: list[Value], frame: Frame) -> None:
+    def unrolled(self, s: ast.For, items: Iterable[Value], frame: Frame) -> None:
         if jumps(s.body, ast.Break):
             raise NotCaptured("`break` in a loop over a list")
         body = without_jumps(s)
@@ -349,15 +349,15 @@ class Iteration(Branches):
             isinstance(part, View) for part in parts)}  # fmt: skip
 
 
-def written_out(s: ast.For, counted: Counted | list[Value]) -> Counted | list[Value]:
+def written_out(s: ast.For, counted: Counted | Iterator[Value]) -> Counted | Iterator[Value]:
     """The items of a short loop whose counter says which items of a list are meant, some of which are replaced."""
-    if isinstance(counted, list) or jumps(s.body, ast.Break):
+    if not isinstance(counted, Counted) or jumps(s.body, ast.Break):
         return counted
     if (steps := counted.steps) is None or len(steps) > MOST_REPLACED:
         return counted
     items = [x for b in s.body for x in ast.walk(b) if isinstance(x, ast.Subscript) and is_item(x)]
     counts = any(reads(x.slice, name) for x in items for name in bound([s.target]))
-    return list(map(counted.item, steps)) if counts else counted
+    return map(counted.item, steps) if counts else counted
 
 
 # NumPy's functions that write to their first argument, and array methods that write to their array.

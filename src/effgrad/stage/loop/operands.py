@@ -4,7 +4,7 @@ A `View` is like NumPy's view: it shares its elements with a buffer, and can be 
 a number that has not been computed yet; it is held as an expression of its indices.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,6 +166,17 @@ class Counted:
         return known_range(self.start, self.stop, self.step)
 
 
+class Iterated:
+    """An iterator of the captured program, such as `zip` returns. Its items are used up once, each as it is asked for.
+
+    `items` is a `Counted` or an iterator of Python's. It may be used up at `place` alone, the block and the frame of a
+    function that make it: elsewhere the program may come by more than once.
+    """
+
+    def __init__(self, items: Counted | Iterator[Any], place: tuple[Any, Any]) -> None:
+        self.items, self.place, self.is_used = items, place, False
+
+
 class Masked:
     """`x[mask]`, whose length is not known. It may be assigned or combined only under the same mask.
 
@@ -211,7 +222,7 @@ def symbolic(values: Value) -> bool:
         return any(map(symbolic, parts))
     if isinstance(values, slice):
         return symbolic([values.start, values.stop, values.step])
-    return isinstance(values, View | Lazy | Affine | Masked)
+    return isinstance(values, View | Lazy | Affine | Masked | Iterated)
 
 
 def flat(value: Value) -> list[Value]:

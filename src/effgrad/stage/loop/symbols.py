@@ -1,7 +1,7 @@
 """Symbolic values where Python needs a truth value, an integer, or something to iterate over."""
 
 import ast
-from collections.abc import Callable, ItemsView, Iterable, KeysView, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Sequence, ValuesView
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,21 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, NotCaptured, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
+from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.frames import Function as DefinedFunction
 from effgrad.stage.loop.number_classes import Classes, NumberClass, Refuse, refuse_class
-from effgrad.stage.loop.operands import Complex, Counted, Lazy, OneOf, Value, View, classes_of, is_number, views_in
+from effgrad.stage.loop.operands import (
+    Complex,
+    Counted,
+    Iterated,
+    Lazy,
+    OneOf,
+    Value,
+    View,
+    classes_of,
+    is_number,
+    views_in,
+)
 from effgrad.stage.loop.reductions import Values
 from effgrad.stage.loop.special_methods import run_by_python
 from effgrad.vocabulary import Function, Params
@@ -34,8 +46,38 @@ class Symbols(Values):
     as_memory: Callable[[Value], View]
     binary: Callable[[ast.operator, Value, Value], Value]
     compare: Callable[[ast.cmpop, Value, Value], Value]
+    # The frames of the functions being captured.
+    frames: list[Frame]
+
+    def iterator(self, items: Counted | Iterator[Value]) -> Iterated:
+        return Iterated(items, (self.block, self.frames[-1]))
+
+    def each(self, value: Value) -> Counted | Iterator[Value]:
+        """The items that a loop goes through, each read when the loop asks for it. An iterator is used up by it."""
+        if not isinstance(value, Iterated):
+            found = self.counted(value)
+            return found if isinstance(found, Counted) else iter(found)
+        block, frame = value.place
+        if value.is_used or block is not self.block or frame is not self.frames[-1]:
+            raise NotCaptured("an iterator that is used twice, or elsewhere than where it is made")
+        value.is_used = True
+        return value.items
+
+    def every(self, value: Value) -> Iterator[Value]:
+        """The items of an iterable whose length is known and short, each read when it is asked for."""
+        found = self.each(value)
+        if not isinstance(found, Counted):
+            return found
+        if found.steps is None:
+            raise NotCaptured("an iterable whose length changes, or is not known")
+        if len(found.steps) > MOST_UNROLLED:
+            raise NotCaptured("a long iterable that is taken apart")
+        return map(found.item, found.steps)
 
     def counted(self, value: Value) -> Counted | list[Value]:
+        if isinstance(value, Iterated):
+            found = self.each(value)
+            return found if isinstance(found, Counted) else list(found)
         if isinstance(value, Complex):
             return Counted(0, value.real.shape[0], 1, lambda i: Complex(*[self.index(p, i) for p in value]))
         if isinstance(value, Counted):
@@ -49,7 +91,7 @@ class Symbols(Values):
             if not value.shape:
                 raise NotCaptured("a loop over a number")
             return Counted(0, value.shape[0], 1, lambda i: self.index(value, i))
-        if not isinstance(value, list | tuple | dict | set | str | KeysView | ValuesView | ItemsView):
+        if not isinstance(value, list | tuple | dict | set | frozenset | str | KeysView | ValuesView | ItemsView):
             raise NotCaptured(f"a loop over a {type(value).__name__}")
         items = list(value)
         if len(items) > MOST_UNROLLED:
@@ -125,6 +167,8 @@ class Symbols(Values):
 
     def items(self, value: Value) -> list[Value]:
         """The items of an iterable that is known to be short."""
+        if isinstance(value, Iterated):
+            return list(self.every(value))
         if isinstance(value, Complex):
             return [Complex(*pair) for pair in zip(*map(self.items, value), strict=True)]
         if isinstance(value, View | Lazy):

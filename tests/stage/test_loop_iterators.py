@@ -1,0 +1,110 @@
+"""Iterators in captured loops: used up once, and each item is read when it is asked for, as Python does."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from stateful_programs import assert_captured, assert_right
+
+import effgrad
+
+# Programs with a loop of 40 steps around one of these bodies, which changes y, a part of x or the total s in place.
+
+
+def items_of_a_generator(x, y, s):
+    for v in (y[k] * s for k in range(3)):
+        y[2] = 0.9 * y[2] + 0.1 * v
+        s = 0.6 * s + 0.1 * v
+    return s
+
+
+def a_generator_with_a_name(x, y, s):
+    values = (y[k] * s for k in range(3))
+    y[0] *= 0.9
+    s = 0.5 * s
+    return s + 0.1 * sum(values)
+
+
+def an_array_beside_a_list(x, y, s):
+    for a, b in zip(y, [1.0, 2.0, 3.0], strict=False):
+        y[2] = 0.9 * y[2] + 0.01 * a
+        s = 0.9 * s + a * b
+    return s
+
+
+def iterators_of_iterators(x, y, s):
+    for k, (a, b) in enumerate(zip(reversed(y), (v * s for v in y), strict=True)):
+        y[1] = 0.9 * y[1] + 0.01 * b
+        s = 0.9 * s + a * b / (k + 1)
+    return s
+
+
+def a_map_and_a_filter(x, y, s):
+    for k in filter(lambda k: k % 2 == 0, range(4)):
+        for v in map(lambda a, b: np.sin(a) * b, y[: k + 1], x[: k + 1]):
+            y[0] = 0.9 * y[0] + 0.01 * v
+            s = 0.9 * s + v
+    return s
+
+
+def choices(x, y, s):
+    for a, b in itertools.combinations([0, 1, 3], 2):
+        s = 0.9 * s + y[a] * x[b]
+    for a in itertools.chain(y[:2], [1.0], (0.5 * v for v in x[:2])):
+        s = 0.9 * s + a
+    return 0.5 * s + 0.1 * sum(a * b for a in y for b in x[1:]) + 0.1 * max(v * v for v in y)
+
+
+def unpacked_generators(x, y, s):
+    a, b = (v * s for v in y[:2])
+    first, *rest = map(np.cos, y)
+    return 0.5 * s + 0.1 * a * b + 0.1 * first + 0.01 * len(rest) * dict(zip("ab", y[:2], strict=True))["b"]
+
+
+@pytest.mark.parametrize("body", [
+    items_of_a_generator, a_generator_with_a_name, an_array_beside_a_list, iterators_of_iterators, a_map_and_a_filter,
+    choices, unpacked_generators,
+])  # fmt: skip
+def test_iterators_that_are_used_up_where_they_are_made(body):
+    assert_captured(program(body))
+
+
+def program(body):
+    def f(x):
+        y, s = 1.0 * x, x[0] * x[1]
+        for _ in range(40):
+            s = body(x, y, s)
+            y *= 0.95
+        return s + np.sum(y)
+
+    return f
+
+
+def an_iterator_that_is_used_twice(x, y, s):
+    pairs = zip(y, x, strict=True)
+    for a, b in pairs:
+        s = 0.9 * s + a * b
+    for a, _ in pairs:
+        s = s + a
+    return s
+
+
+def an_iterator_that_steps_use_up(x, y, s):
+    values = enumerate(y)
+    for _ in range(3):
+        for k, a in values:
+            s = 0.9 * s + k * a
+    return s
+
+
+def sums_of_one_iterator(x, y, s):
+    values = reversed(y)
+    return 0.5 * s + sum(values) * 0.1 + sum(values)
+
+
+@pytest.mark.parametrize("body", [an_iterator_that_is_used_twice, an_iterator_that_steps_use_up, sums_of_one_iterator])
+def test_an_iterator_that_may_be_used_up_already_is_not_captured(body):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", effgrad.StagingWarning)
+        assert_right(program(body))
