@@ -33,8 +33,9 @@ def sample_of(value: Value) -> Value:
     classes = classes_of(value)
     if len(classes) > 1:
         refuse_class()
-    number = np.ones((), value.dtype)[()]
-    return number.item() if any(c.weak for c in classes) else number
+    (kind,) = classes
+    array = np.ones((), value.dtype)
+    return array if kind.in_place else array.item() if kind.weak else array[()]
 
 
 def _class_asked(f: Function, c: Symbols, value: Value, *others: Value) -> Value:
