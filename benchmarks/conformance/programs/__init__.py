@@ -34,7 +34,10 @@ def table() -> dict[str, Program]:
     """All programs by their names, in the order of the areas."""
     modules = [importlib.import_module(f"{__name__}.{area}") for area in AREAS]
     found = [row for module in modules for row in (*vars(module).values(), *getattr(module, "ROWS", ()))]
-    return {row.name: row for row in found if isinstance(row, Program)}
+    rows = [row for row in found if isinstance(row, Program)]
+    named = {row.name: row for row in rows}
+    assert len(named) == len(rows), "two programs have one name"
+    return named
 
 
 def one(folder: pathlib.Path, name: str) -> None:

@@ -240,7 +240,7 @@ def classifiers(checkout: Checkout) -> tuple[Any, ...]:
 
 
 @program("wiseodd/hipsternet", "`layer`: convolution, pooling and normalisation, with their own backward passes")
-def layers(checkout: Checkout) -> tuple[Any, ...]:
+def layers_and_passes(checkout: Checkout) -> tuple[Any, ...]:
     layer = checkout.package("hipsternet.layer")
 
     def passes(images: Any, weights: Any, bias: Any) -> Any:

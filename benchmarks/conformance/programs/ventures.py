@@ -68,7 +68,7 @@ def copulas(checkout: Checkout) -> tuple[Any, ...]:
 
 
 @program("JWock82/Pynite", "`FEModel3D`: a frame's displacements, moments and reactions, by stiffnesses and loads")
-def frame(checkout: Checkout) -> tuple[Any, ...]:
+def portal_frame(checkout: Checkout) -> tuple[Any, ...]:
     stub("prettytable", "pyvista", "jinja2", "pdfkit")
     pynite = checkout.package("Pynite")
 
