@@ -17,7 +17,7 @@ import scipy
 import effgrad
 from effgrad import grad, loop
 from effgrad.errors import NotStaged
-from effgrad.stage import paths
+from effgrad.stage import GuardFailed, paths
 from effgrad.stage.compiled import BACKENDS, compile
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -78,6 +78,29 @@ def test_paths_that_never_settle_run_as_python_with_one_warning(backend, monkeyp
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert [c(x) for x in (6.0, 1.0)] == [36, 1]
+
+
+def test_a_program_that_takes_another_path_than_numpy_runs_as_python_soon(monkeypatch):
+    """Rounding decided: 64 programs were compiled, one at each call, for a gradient that then ran as plain Python."""
+
+    def program(*leaves):
+        raise GuardFailed(0, "another digit")
+
+    monkeypatch.setitem(BACKENDS, "native", lambda graph, flush: program)
+    calls = []
+
+    def f(x):
+        calls.append(isinstance(x, float))
+        return x * int(x)
+
+    c = compile(f)
+    assert [c(float(x)) for x in range(1, 4)] == [1, 4, 9]
+    with pytest.warns(UserWarning, match="3 different paths.* last digits of its argument x"):
+        assert c(4.0) == 16
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert c(5.0) == 25
+    assert len(calls) == 5
 
 
 def test_what_a_path_prints_is_printed_when_it_is_staged(backend, capsys):

@@ -243,6 +243,7 @@ class Compiled(Generic[P, R]):
             paths.limited = self._has_own(loops)
             return self._within_limit(error, paths, *given)
         except GuardFailed:  # rounding decided a branch, and differs between the program and NumPy
+            paths.missed += 1
             with self._settings():
                 outputs = _owned(values(results), inputs)
         if graph.differentiated and any(map(undefined, outputs)):

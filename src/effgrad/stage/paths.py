@@ -18,6 +18,8 @@ LOGGER = logging.getLogger("effgrad.stage")
 
 # After this many paths for arguments of one type, a function runs as plain Python.
 MOST_PATHS = 64
+# So it does after as many new paths, one after the other, that the arguments which they are staged for do not take.
+MOST_MISSED = 3
 # A report lists at most this many lines under each title.
 MOST_LISTED = 12
 
@@ -62,7 +64,7 @@ class Paths:
         self.known: dict[tuple[Value, ...], Path] = {}
         self.all: list[Path] = []
         self.latest: Path | None = None
-        self.number = 0
+        self.number = self.missed = 0
         # Whether a derivative has a memory limit of its own, and whether a program has exceeded one.
         self.limited = self.over_limit = False
 
@@ -102,7 +104,7 @@ class Paths:
                     raise
                 guarded, following = False, None
             else:
-                self.latest = path
+                self.latest, self.missed = path, 0
                 return path, outputs
             tried.add(path)
             if following in tried or not guarded:
@@ -113,21 +115,19 @@ class Paths:
 
     @property
     def full(self) -> bool:
-        """Whether the function has the largest number of paths that are kept."""
-        return self.number >= MOST_PATHS
+        """Whether the function has the largest number of paths that are kept, or no path that is taken again."""
+        return self.number >= MOST_PATHS or self.missed >= MOST_MISSED
 
     def exhausted(self, names: Callable[[], Sequence[str]]) -> bool:
         """Whether there are too many paths; the first time, warn, and name the inputs that the paths depend on."""
         if not self.full:
             return False
-        if self.number == MOST_PATHS:
-            self.number += 1
-            warn(
-                f"{self.name} has taken {MOST_PATHS} different paths for arguments of one type, and now runs as plain "
-                f"Python: its control flow depends too often on {self._asked(names())} (np.where selects without a "
-                "path)",
-                StagingWarning,
-            )
+        if self.number <= MOST_PATHS:
+            depends = "depends too often on" if self.number == MOST_PATHS else "depends on the last digits of"
+            taken = f"has taken {self.number} different paths for arguments of one type, and now runs as plain Python"
+            asked = f"its control flow {depends} {self._asked(names())} (np.where selects without a path)"
+            warn(f"{self.name} {taken}: {asked}", StagingWarning)
+            self.number = MOST_PATHS + 1
         return True
 
     def _asked(self, names: Sequence[str]) -> str:
