@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from effgrad import checkpoint, grad, jvp, value_and_grad, vjp
+from effgrad import checkpoint, compile, grad, jvp, value_and_grad, vjp, vmap
 
 RNG = np.random.default_rng(5)
 BASE = RNG.normal(size=(2, 3, 2))
@@ -168,3 +168,32 @@ def test_a_copy_of_a_view_of_memory_that_was_written_to_lies_as_numpys(view, tra
             value, slope = value_and_grad(run)(x)
             assert value == f(x)
             np.testing.assert_allclose(slope[1], f(x + [0, 1.0]) - f(x), rtol=1e-12)
+
+
+def of_a_view(x):
+    y = x.view()
+    y.shape = (4, 3)
+    y[0] = 1.0
+    return np.sum(x**2)
+
+
+def of_another_name(x):
+    y = x * 2
+    z = y
+    y.shape = (2, -1)
+    z[1] = 1.0
+    return np.sum(y * y)
+
+
+def of_the_argument(x):
+    x.shape = (6, 2)
+    x[0] = 0.0
+    return np.sum(x * np.arange(2))
+
+
+@pytest.mark.parametrize("f", [of_a_view, of_another_name, of_the_argument])
+@pytest.mark.parametrize("made", [compile, lambda f: lambda x: vmap(f)(x[None])[0]], ids=["compiled", "batched"])
+def test_a_shape_is_assigned_in_compiled_programs_and_batches(made, f):
+    """There it was an AttributeError: the property had no setter."""
+    x = np.linspace(0.2, 1.0, 12).reshape(3, 4)
+    assert made(f)(x.copy()) == pytest.approx(f(x.copy()), rel=1e-14)

@@ -9,7 +9,7 @@ from effgrad.arrays.digits import of_number
 from effgrad.arrays.layout import dtype_of, index_parts, ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.signatures import required_by_position
-from effgrad.arrays.traced import TracedArray
+from effgrad.arrays.traced import TracedArray, take_shape
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
 from effgrad.effects.effect import activations, frames
 from effgrad.errors import NotBatched
@@ -152,7 +152,7 @@ class Batched(TracedArray):
             return of_number(lambda member: repr(self), self)
         return of_number(write, self)
 
-    shape = property(lambda self: shape_of(self.primal)[1:])
+    shape = property(lambda self: shape_of(self.primal)[1:], lambda self, shape: take_shape(self, shape))
     ndim = property(lambda self: ndim_of(self.primal) - 1)
     size = property(lambda self: int(np.prod(self.shape, dtype=int)))
     dtype = property(lambda self: dtype_of(self.primal))

@@ -16,7 +16,7 @@ from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.layout import OF_SHARING
 from effgrad.arrays.signatures import required_by_position
-from effgrad.arrays.traced import TracedArray
+from effgrad.arrays.traced import TracedArray, take_shape
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
 from effgrad.nested import leaves
@@ -202,6 +202,10 @@ class Staged(TracedArray):
     def shape(self) -> Value:
         value = self.primal
         return () if type(value) is float else value.shape if type(value) in _TYPED else np.shape(value)
+
+    @shape.setter
+    def shape(self, shape: Value) -> None:
+        take_shape(self, shape)
 
     strides = property(lambda self: self.value_below().strides)
     ndim = property(lambda self: len(self.shape))
