@@ -9,7 +9,7 @@ import importlib
 import pathlib
 import sys
 
-NAMES = ("autograd", "go_benchmark", "mygrad", "programs", "torch")
+NAMES = ("autograd", "costs", "go_benchmark", "mygrad", "programs", "torch")
 
 
 def main() -> None:
