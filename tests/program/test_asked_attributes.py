@@ -48,3 +48,16 @@ def test_an_attribute_that_only_the_number_has_is_not_absent():
 def test_an_integer_of_a_compiled_program_has_its_methods():
     f = compile(lambda n, x: x * n.bit_length() * n.bit_count() if hasattr(n, "bit_length") else x)
     assert [f(n, 2.0) for n in (3, 9, 3)] == [8.0, 16.0, 8.0]
+
+
+def test_a_missing_attribute_is_named_after_writes_that_wait():
+    """The message was about a value of a derivative that has ended: the explanation asked for the array's value."""
+
+    def f(x):
+        y = x.copy()
+        y[1:] += y[:-1]
+        y.resize(3)
+        return np.sum(y)
+
+    with pytest.raises(Detached, match="a traced value has no resize"):
+        grad(f)(np.arange(3.0))

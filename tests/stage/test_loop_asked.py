@@ -64,3 +64,21 @@ def test_loops_over_several_things_that_are_counted_by_steps():
         return total
 
     assert_captured(f)
+
+
+def test_a_name_that_is_deleted_after_a_loop_has_a_value():
+    """A loop that was left early inside kept only the names that were read, and `del` found none."""
+
+    def f(x):
+        total = 0.0
+        for v in x:
+            for j in range(3):
+                if j == 2:
+                    break
+                total += v * v * j
+            w = v
+        del v, w
+        return total
+
+    x = np.array([0.5, 1.5, -0.25])
+    np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(x), 2 * x)

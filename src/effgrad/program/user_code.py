@@ -8,11 +8,14 @@ from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import TypeVar
 
+import numpy as np
+
 from effgrad.arrays.value import Tracer, example, refusal, traced_inside
 from effgrad.arrays.written import session
 from effgrad.errors import (
     Detached,
     EffgradError,
+    EscapedValue,
     NoRule,
     called,
     compiled_call,
@@ -74,7 +77,11 @@ def _is_about_kinds(error: BaseException, text: str, innermost: FrameType) -> bo
 def _said_of_a_value(error: BaseException, text: str, line: Object) -> bool:
     """Reword an error about an attribute, key or call of a traced value as if it were plain. Return whether it was."""
     if type(error) is AttributeError and isinstance(error.obj, Tracer):
-        value, name = example(error.obj), str(error.name)
+        name = str(error.name)
+        try:
+            value = example(error.obj)
+        except EscapedValue:  # an array with writes that wait, and the derivative has ended
+            value = np.empty(())
         if hasattr(value, name):
             raise Detached(f"a traced value has no {name}; effgrad.stop_gradient(x).{name} is a constant", line)
         error.args = (f"{type(value).__name__!r} object has no attribute {name!r}",)

@@ -31,8 +31,14 @@ def bound(statements: Sequence[ast.AST]) -> set[str]:
 
 
 def reads(node: ast.AST | Sequence[ast.AST], name: str) -> bool:
-    """Whether code mentions the value of a name."""
-    return count_reads([node] if isinstance(node, ast.AST) else node, name) > 0
+    """Whether code mentions the value of a name, or deletes it, for which the name must have a value."""
+    statements = [node] if isinstance(node, ast.AST) else node
+    deleted = any(isinstance(x, ast.Delete) and any(_deletes(t, name) for t in x.targets) for x in statements)
+    return deleted or count_reads(statements, name) > 0
+
+
+def _deletes(target: ast.AST, name: str) -> bool:
+    return any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(target))
 
 
 def count_reads(statements: Sequence[ast.AST], name: str) -> int:
