@@ -479,3 +479,25 @@ def test_an_iterator_is_asked_again_for_the_rest_of_an_unpacking():
     value, slope = effgrad.value_and_grad(f)(0.7)
     assert value == f(0.7)
     assert math.isclose(slope, -math.tan(0.7) * value, rel_tol=1e-14)
+
+
+class Answering(type):
+    def __getattr__(cls, name):
+        return 3.0
+
+
+class Pair(metaclass=Answering):
+    def __init__(self, v):
+        self.v = v
+
+    def __matmul__(self, other):
+        return self.v * other.v
+
+
+class Twin(Pair):
+    pass
+
+
+def test_a_metaclass_answers_for_no_operator():
+    """Python asks the classes alone; the answer of the metaclass was called as the reflected method."""
+    assert grad(lambda x: Pair(x) @ Twin(x) * Twin.weight)(2.0) == 12.0

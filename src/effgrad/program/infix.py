@@ -93,7 +93,8 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
             break
         if not in_python or is_builtin(one):
             continue
-        found = method_of(type(one), name) or getattr(type(one), name, _declines)
+        defined = any(name in vars(base) for base in type(one).__mro__)  # a metaclass may answer for other names
+        found = method_of(type(one), name) or (getattr(type(one), name) if defined else _declines)
         result, called = found(one, other), True
         if result is not NotImplemented:
             return result
