@@ -3,9 +3,9 @@
 Many functions of NumPy and SciPy have a short definition that has the same derivative but other rounding errors.
 `as_computed` runs the library's function for the value, so that value, dtype, shape and errors are the library's to the
 bit. It runs the definition for the derivative. A staged or batched program, and an array of another library, use the
-definition only. There, the results of arguments in single precision or of complex ones are then cast to the library's
-dtypes: definitions round at other points than the library, and some have real results where those of the library are
-complex.
+definition only. There, its value at the example is compared with the library's, and its results are cast to the
+library's dtypes: definitions round at other points than the library, and some have real results where those of the
+library are complex.
 """
 
 import functools
@@ -34,7 +34,7 @@ def as_computed(original: Function, definition: Function) -> Function:
     def rule(*args: Value, **kwargs: Option) -> Value:
         if any(isinstance(plain(leaf), Tracer) for leaf in leaves((args, kwargs))):
             derived = _defined(original, definition, args, kwargs)
-            return with_dtypes(original, args, kwargs, derived) if _may_differ(args, kwargs) else derived
+            return with_dtypes(original, args, kwargs, derived) if _has_example(args, kwargs) else derived
         values, options = plain_tree(args), plain_tree(kwargs)
         if _overwrites(original, args, kwargs):
             values, options = copy_arrays(values), copy_arrays(options)
@@ -69,13 +69,10 @@ def run_outside(program: Callable[[], Value]) -> Value:
     return mask(Smooth, run_outside, program) if handled(Smooth) else program()
 
 
-def _may_differ(args: object, kwargs: object) -> bool:
-    """Return whether the arguments of a staged or batched call have dtypes for which results may have other dtypes."""
+def _has_example(args: object, kwargs: object) -> bool:
+    """Return whether a staged or batched call has an example, by which values and dtypes are compared."""
     values = [plain(leaf) for leaf in leaves((args, kwargs))]
     return all(depends(value) for value in values if isinstance(value, Tracer))  # excludes other libraries
-
-
-_SINGLE_OR_COMPLEX = frozenset(map(np.dtype, "efFD"))
 
 
 def with_dtypes(original: Callable[..., Tree], args: Tree, kwargs: Tree, derived: Tree) -> Tree:
