@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from effgrad import compile, grad, value_and_grad
+from effgrad import compile, grad, hvp, jvp, value_and_grad
 
 X = np.array([2.0, 3.0, 5.0])
 
@@ -63,3 +63,33 @@ def test_a_number_that_is_cast_stays_a_number():
     found = []
     grad(lambda x: found.append(isinstance(x[0].astype(float), np.ndarray)) or copy.copy(x)[0])(X)
     assert found == [False]
+
+
+def selected(x):
+    return np.where(x > 0, x, 2 * x)
+
+
+def selected_from_lists(x):
+    return np.select([x > 1, x > 0], [x, 2 * x])
+
+
+def in_pieces(x):
+    return np.piecewise(x, [x > 0], [lambda t: 2 * t, lambda t: t])
+
+
+@pytest.mark.parametrize("make", [selected, selected_from_lists, in_pieces])
+def test_selections_of_numbers_are_arrays_that_change_in_place(make):
+    """NumPy returns an array without axes; a number here left its other name at the old value, silently."""
+
+    def f(x):
+        s = make(x)
+        t = s
+        s *= 3
+        return s * t
+
+    # f is a square, so that its difference quotient is exact.
+    value, slope = f(0.7), (f(0.7 + 1e-3) - f(0.7 - 1e-3)) / 2e-3
+    for derivative in (value_and_grad(f), compile(value_and_grad(f))):
+        np.testing.assert_allclose(derivative(0.7), (value, slope), rtol=1e-8)
+    np.testing.assert_allclose(jvp(f, (0.7,), (1.0,)), (value, slope), rtol=1e-8)
+    np.testing.assert_allclose(hvp(f, 0.7, 1.0), 2 * f(1.0), rtol=1e-8)

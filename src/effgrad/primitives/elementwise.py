@@ -182,7 +182,7 @@ fmin = elementwise(
     code=intrinsic("minnum", 2), counterpart=counterparts.ignoring_nan("minimum"),
 )  # fmt: skip
 where = elementwise(
-    lambda c, a, b: np.asarray(np.where(c, a, b))[()],
+    np.where,
     None,
     lambda y, c, a, b: plain(c) != 0,
     lambda y, c, a, b: plain(c) == 0,

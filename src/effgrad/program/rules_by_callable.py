@@ -184,8 +184,16 @@ class Rules:
 
 
 def reading(rule: Object) -> Object:
-    """Return a rule that runs a library's Python code, with its result read from the arrays' memory at the end."""
-    return lambda *args, **kwargs: read(rule(*args, **kwargs))
+    """Return a rule that runs a library's Python code, with its result read from the arrays' memory at the end.
+
+    An array without axes stays memory: to read it gives a number, which augmented assignment would not change in place.
+    """
+
+    def called(*args: object, **kwargs: object) -> object:
+        result = rule(*args, **kwargs)
+        return result if isinstance(result, np.ndarray) and not result.ndim else read(result)
+
+    return called
 
 
 def with_rule(original: Object, rule: Object) -> Object:
