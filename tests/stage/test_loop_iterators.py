@@ -51,8 +51,12 @@ def a_map_and_a_filter(x, y, s):
 def choices(x, y, s):
     for a, b in itertools.combinations([0, 1, 3], 2):
         s = 0.9 * s + y[a] * x[b]
-    for a in itertools.chain(y[:2], [1.0], (0.5 * v for v in x[:2])):
+    for a in itertools.chain(y[:2], [1.0], (0.5 * v for v in y[:2])):
+        y[1] = 0.9 * y[1] + 0.01 * a
         s = 0.9 * s + a
+    for a, b in itertools.pairwise(y):
+        y[2] = 0.9 * y[2] + 0.01 * a * b
+        s = 0.9 * s + b
     return 0.5 * s + 0.1 * sum(a * b for a in y for b in x[1:]) + 0.1 * max(v * v for v in y)
 
 

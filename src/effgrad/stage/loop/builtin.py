@@ -125,10 +125,10 @@ def _is_known(truth: bool | Element) -> bool:
 
 
 def _of_items(f: Function, c: Symbols, *values: Value, **kwargs: Option) -> Iterated:
-    return c.iterator(f(*[v if isinstance(v, int) else c.items(v) for v in values], **kwargs))
+    return c.iterator(f(*[v if isinstance(v, int) else c.every(v) for v in values], **kwargs))
 
 
-# The functions of `itertools` that only choose and order items.
+# The functions of `itertools` that only choose and order items. They read these when they do so in the program.
 _CHOICES = [rule(f)(functools.partial(_of_items, f)) for f in (
     itertools.chain, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations,
     itertools.product, itertools.pairwise,
