@@ -66,9 +66,17 @@ def unpacked_generators(x, y, s):
     return 0.5 * s + 0.1 * a * b + 0.1 * first + 0.01 * len(rest) * dict(zip("ab", y[:2], strict=True))["b"]
 
 
+def functions_of_a_comprehension(x, y, s):
+    """All close over one name k, which is 2 when they are called, and over s, which is another value then."""
+    times = [lambda z: z * k * s for k in range(3)]  # noqa: B023
+    named = {k: lambda z: z + k for k in range(3)}  # noqa: B023
+    s = 0.1 * s
+    return s + sum(f(y[1]) for f in times) + named[0](0.1 * x[1])
+
+
 @pytest.mark.parametrize("body", [
     items_of_a_generator, a_generator_with_a_name, an_array_beside_a_list, iterators_of_iterators, a_map_and_a_filter,
-    choices, unpacked_generators,
+    choices, unpacked_generators, functions_of_a_comprehension,
 ])  # fmt: skip
 def test_iterators_that_are_used_up_where_they_are_made(body):
     assert_captured(program(body))

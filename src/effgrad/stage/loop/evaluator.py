@@ -54,6 +54,7 @@ from effgrad.stage.loop.operands import (
 )
 from effgrad.stage.loop.places import PLACES, STALE, Places, getter
 from effgrad.stage.loop.registry import rules_in
+from effgrad.stage.loop.source import Source
 from effgrad.stage.loop.special_methods import UNARY, method_of
 from effgrad.stage.loop.values import WRITTEN
 from effgrad.vocabulary import DType, Params
@@ -364,24 +365,20 @@ class Evaluator(Choices):
         return self.iterator(self.expression(e.elt, inner) for inner in turns)
 
     def turns(self, e: ast.ListComp | ast.GeneratorExp | ast.DictComp, frame: Frame) -> Iterator[Frame]:
-        """The names in each turn of a comprehension, whose items are known, as they are when the turn is asked for."""
+        """The names in each turn of a comprehension of known items: a scope inside `frame`, the same in all turns."""
         check_binding([e])
-        return self._turns(e.generators, frame, (), self.every(self.expression(e.generators[0].iter, frame)))
+        inner = Frame(Source(frame.source.node, [], {}, {}), {}, frame)
+        return self._turns(e.generators, inner, self.every(self.expression(e.generators[0].iter, frame)))
 
-    def _turns(
-        self, loops: Sequence[ast.comprehension], frame: Frame, bound: tuple[tuple[ast.expr, Value], ...],
-        items: Iterator[Value],
-    ) -> Iterator[Frame]:  # fmt: skip
+    def _turns(self, loops: Sequence[ast.comprehension], inner: Frame, items: Iterator[Value]) -> Iterator[Frame]:
         g, *others = loops
         for item in items:
-            inner, now = Frame(frame.source, dict(frame.own), frame.outer), (*bound, (g.target, item))
-            for target, value in now:
-                self.bind(target, value, inner)
+            self.bind(g.target, item, inner)
             tests = [self.truth(self.condition(t, inner)) for t in g.ifs]
             if not all(isinstance(t, bool) for t in tests):
                 raise NotCaptured("a comprehension that tests values")
             if all(tests) and others:
-                yield from self._turns(others, frame, now, self.every(self.expression(others[0].iter, inner)))
+                yield from self._turns(others, inner, self.every(self.expression(others[0].iter, inner)))
             elif all(tests):
                 yield inner
 
