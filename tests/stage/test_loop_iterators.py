@@ -66,6 +66,25 @@ def unpacked_generators(x, y, s):
     return 0.5 * s + 0.1 * a * b + 0.1 * first + 0.01 * len(rest) * dict(zip("ab", y[:2], strict=True))["b"]
 
 
+def products(a, b):
+    return (v * w for v, w in zip(a, b, strict=True))
+
+
+def total(values):
+    return sum(v for v in values)
+
+
+def iterators_of_functions(x, y, s):
+    found = products(x, y)
+    y[0] = 0.3 * s
+    order = sorted((k for k in range(3)), key=lambda k: -k)
+    return 0.5 * s + 0.1 * total(found) + 0.1 * total(numbered(y)) + 0.1 * y[order[0]]
+
+
+def numbered(y):
+    return (k * v for k, v in enumerate(y))
+
+
 def functions_of_a_comprehension(x, y, s):
     """All close over one name k, which is 2 when they are called, and over s, which is another value then."""
     times = [lambda z: z * k * s for k in range(3)]  # noqa: B023
@@ -76,7 +95,8 @@ def functions_of_a_comprehension(x, y, s):
 
 @pytest.mark.parametrize("body", [
     items_of_a_generator, a_generator_with_a_name, an_array_beside_a_list, iterators_of_iterators, a_map_and_a_filter,
-    choices, unpacked_generators, functions_of_a_comprehension,
+    choices, unpacked_generators, iterators_of_functions,
+    functions_of_a_comprehension,
 ])  # fmt: skip
 def test_iterators_that_are_used_up_where_they_are_made(body):
     assert_captured(program(body))

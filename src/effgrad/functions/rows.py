@@ -13,7 +13,8 @@ from typing import NamedTuple
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS
 from effgrad.functions.numpy import names as numpy_names
 from effgrad.functions.scipy import names as scipy_names
-from effgrad.program.rules_by_callable import CREATORS, FIRST, MODULES
+from effgrad.program.creators import CREATORS
+from effgrad.program.rules_by_callable import FIRST, MODULES
 from effgrad.vocabulary import Value
 
 NAMESPACES = ("numpy", "numpy.linalg", "numpy.fft", "math", *(f"scipy.{space}" for space in (

@@ -32,6 +32,7 @@ from effgrad.program import hashed, own_numbers, plain_writes, policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.caches import cached
 from effgrad.program.carries import carries
+from effgrad.program.creators import CREATORS, creating
 from effgrad.program.dataclass import initialiser, is_generated
 from effgrad.program.handed import each_item, hand_out
 from effgrad.program.held_data import of_held_data
@@ -42,7 +43,6 @@ from effgrad.program.methods import bound_method, in_memory, of_array, of_number
 from effgrad.program.object_arrays import noticed, of_objects, with_objects
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
-from effgrad.program.rules_by_callable import Rules, WithItems, creating
 from effgrad.program.views import ITSELF
 from effgrad.vocabulary import Activation, Function, Object
 
@@ -121,7 +121,7 @@ def link(value: Object) -> Object:
         return Namespace(value, link) if type(value) is ModuleType else value
     if type(value) is np.ufunc:
         return LinkedUfunc(value, call)
-    return creating(call(value)) if value in registry.CREATORS else call(value)
+    return creating(call(value)) if value in CREATORS else call(value)
 
 
 class OnDemand:
@@ -164,7 +164,7 @@ def running(f: Any) -> Object:
     return OnDemand(f).run_rewritten
 
 
-RULES = Rules(prepared, running)
+RULES = registry.Rules(prepared, running)
 
 
 # Methods, classes and other objects that are called
@@ -379,7 +379,7 @@ def instance(f: Any) -> Object:
         return a_class(f)
     rule = RULES.of_object(f)
     if rule is not None:
-        return rule if type(rule) is WithItems else reading_callbacks(rule)
+        return rule if type(rule) is registry.WithItems else reading_callbacks(rule)
     how = getattr(type(f), "__call__", None)  # noqa: B004 (the function itself is wanted)
     if type(f) is OnDemand:
         return f

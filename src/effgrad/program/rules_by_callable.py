@@ -16,7 +16,7 @@ from effgrad.arrays.labelled import has_method, of_traced, to_array
 from effgrad.arrays.layout import MAY_VIEW, OF_SHARING, to_dtype
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.signatures import count_of_required, names_of_required, place_of_out
-from effgrad.arrays.traced import Mutable, buffer
+from effgrad.arrays.traced import Mutable
 from effgrad.arrays.value import (
     FUNCTIONS,
     LISTS,
@@ -73,11 +73,6 @@ MODULES = {"pandas": "effgrad.functions.pandas", "statistics": "effgrad.function
 }  # fmt: skip
 # Functions of NumPy that make an array of records from a list, if their dtype is structured.
 OF_RECORDS = frozenset((np.array, np.asarray, np.asanyarray))
-# Functions of NumPy that make arrays. For code without source they return a `Mutable`, which sees its writes.
-CREATORS: frozenset[Object] = frozenset((
-    np.array, np.zeros, np.ones, np.empty, np.full, np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.eye,
-    np.identity, np.arange, np.linspace, np.copy,
-))  # fmt: skip
 
 
 UNREAD = (
@@ -392,15 +387,5 @@ def with_records(f: Object, target: Object) -> Object:
             vars(SOURCES.operations)["write_item"](args[0], result, ...)
             return result
         return noticed(target(*args, **kwargs))
-
-    return given
-
-
-def creating(target: Callable[..., object]) -> Callable[..., object]:
-    """Return a function that makes arrays in the form that code without source can write traced values to."""
-
-    def given(*args: object, **kwargs: object) -> object:
-        result = target(*args, **kwargs)
-        return buffer(result) if type(result) is np.ndarray and result.dtype.kind in "fc" else result
 
     return given

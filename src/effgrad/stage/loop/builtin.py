@@ -270,6 +270,15 @@ def _list(c: Symbols, value: Value = ()) -> Value:
     return c.items(value)
 
 
+@rule(sorted)
+def _sorted(c: Symbols, values: Value, key: Value = None, reverse: bool = False) -> Value:
+    items = c.items(values)
+    keys = items if key is None else [c.call(key, [x], {}) for x in items]
+    if symbolic(keys):
+        raise NotCaptured("an order that values decide")
+    return [items[k] for k in sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)]
+
+
 @rule(dict)
 def _dict(c: Symbols, *pairs: Value, **named: Value) -> Value:
     if not pairs or not isinstance(pairs[0], list):

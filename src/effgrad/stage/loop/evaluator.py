@@ -85,7 +85,8 @@ class Evaluator(Choices):
         super().__init__(facts)
         self.inputs: list[tuple[Value, Buffer]] = []
         self.lifted: dict[int, tuple[Value, Value]] = {}
-        self.frames = []
+        # The frames of the functions being captured.
+        self.frames: list[Frame] = []
         # The attributes and items that the loops assign.
         self.places: Places = self.facts.setdefault(PLACES, Places())
         # The lists that the program makes, by identity, with the blocks that make them.

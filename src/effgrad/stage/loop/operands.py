@@ -169,12 +169,12 @@ class Counted:
 class Iterated:
     """An iterator of the captured program, such as `zip` returns. Its items are used up once, each as it is asked for.
 
-    `items` is a `Counted` or an iterator of Python's. It may be used up at `place` alone, the block and the frame of a
-    function that make it: elsewhere the program may come by more than once.
+    `items` is a `Counted` or an iterator of Python's. It may be used up in the `block` alone that makes it: by another
+    one the program may come more than once, or not at all.
     """
 
-    def __init__(self, items: Counted | Iterator[Any], place: tuple[Any, Any]) -> None:
-        self.items, self.place, self.is_used = items, place, False
+    def __init__(self, items: Counted | Iterator[Any], block: list[Any]) -> None:
+        self.items, self.block, self.is_used = items, block, False
 
 
 class Masked:

@@ -9,7 +9,6 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, NotCaptured, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
-from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.frames import Function as DefinedFunction
 from effgrad.stage.loop.number_classes import Classes, NumberClass, Refuse, refuse_class
 from effgrad.stage.loop.operands import (
@@ -46,20 +45,17 @@ class Symbols(Values):
     as_memory: Callable[[Value], View]
     binary: Callable[[ast.operator, Value, Value], Value]
     compare: Callable[[ast.cmpop, Value, Value], Value]
-    # The frames of the functions being captured.
-    frames: list[Frame]
 
     def iterator(self, items: Counted | Iterator[Value]) -> Iterated:
-        return Iterated(items, (self.block, self.frames[-1]))
+        return Iterated(items, self.block)
 
     def each(self, value: Value) -> Counted | Iterator[Value]:
         """The items that a loop goes through, each read when the loop asks for it. An iterator is used up by it."""
         if not isinstance(value, Iterated):
             found = self.counted(value)
             return found if isinstance(found, Counted) else iter(found)
-        block, frame = value.place
-        if value.is_used or block is not self.block or frame is not self.frames[-1]:
-            raise NotCaptured("an iterator that is used twice, or elsewhere than where it is made")
+        if value.is_used or value.block is not self.block:
+            raise NotCaptured("an iterator that is used twice, or in another block than the one that makes it")
         value.is_used = True
         return value.items
 
