@@ -395,7 +395,8 @@ def test_a_function_of_complex_numbers_has_its_complex_derivative_or_refuses(run
             difference = (8 * (moved[1] - moved[2]) - (moved[0] - moved[3])) / (12 * step)
         if np.isfinite(difference):
             np.testing.assert_allclose(derivative, difference, rtol=1e-5, atol=1e-9 * max(1.0, abs(f(z))))
-    assert refused == (function.__name__ in ("jve", "yve", "ive", "airye"))
+    if function is not sp.elliprj:  # which a compiled program refuses out of its domain, where SciPy gives NaN
+        assert refused == (function.__name__ in ("jve", "yve", "ive", "airye"))
 
 
 # Function, point, value of the derivative there.

@@ -22,7 +22,7 @@ from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Option, Value
 
 # The elements of an array with a series, and the series on all paths; all operations on a path, and their elements.
-LARGEST, LONGEST = 100_000, 20_000
+LARGEST, LONGEST = 100_000, 80_000
 OPERATIONS, ELEMENTS = 200_000, 100_000_000
 
 

@@ -154,15 +154,16 @@ def _euclidean(x: Value, axis: Axis, keepdims: bool) -> Value:
 
 def _matrix_norm(x: Value, ord: Option, keepdims: bool) -> Value:
     """The norm of the matrices in the last two axes."""
-    if ord in ("fro", None):
+    name = ord if isinstance(ord, str) else None  # numbers of a batch are not compared with a text
+    if ord is None or name == "fro":
         return _euclidean(x, (-2, -1), keepdims)
-    if ord in (1, -1, np.inf, -np.inf):
+    if name is None and ord in (1, -1, np.inf, -np.inf):
         sums = np.sum(np.abs(x), axis=-2 if abs(ord) == 1 else -1)
         result = _largest_of(sums, -1) if ord > 0 else np.min(sums, axis=-1)
-    elif ord in (2, -2, "nuc"):
+    elif name == "nuc" or name is None and ord in (2, -2):
         s = np.linalg.svdvals(x)
         # `np.abs` gives singular values of 0 the derivative 0; the derivative at a tie for the largest is an average.
-        result = np.sum(np.abs(s), -1) if ord == "nuc" else _largest_of(s, -1) if ord == 2 else np.min(s, -1)
+        result = np.sum(np.abs(s), -1) if name == "nuc" else _largest_of(s, -1) if ord == 2 else np.min(s, -1)
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices")
     return result[..., None, None] if keepdims else result
