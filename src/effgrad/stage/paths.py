@@ -64,7 +64,10 @@ class Paths:
         self.known: dict[tuple[Value, ...], Path] = {}
         self.all: list[Path] = []
         self.latest: Path | None = None
+        # How many paths were staged, and how many of the last were not taken by their own arguments.
         self.number = self.missed = 0
+        # Whether a warning has said that the function runs as plain Python.
+        self.warned = False
         # Whether a derivative has a memory limit of its own, and whether a program has exceeded one.
         self.limited = self.over_limit = False
 
@@ -122,12 +125,12 @@ class Paths:
         """Whether there are too many paths; the first time, warn, and name the inputs that the paths depend on."""
         if not self.full:
             return False
-        if self.number <= MOST_PATHS:
+        if not self.warned:
             depends = "depends too often on" if self.number == MOST_PATHS else "depends on the last digits of"
             taken = f"has taken {self.number} different paths for arguments of one type, and now runs as plain Python"
             asked = f"its control flow {depends} {self._asked(names())} (np.where selects without a path)"
             warn(f"{self.name} {taken}: {asked}", StagingWarning)
-            self.number = MOST_PATHS + 1
+            self.warned = True
         return True
 
     def _asked(self, names: Sequence[str]) -> str:
