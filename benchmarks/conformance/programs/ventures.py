@@ -132,7 +132,7 @@ def sky(checkout: Checkout) -> tuple[Any, ...]:
     return seen, np.array([30.5, -20.1]), np.array([50.5, 11.0])
 
 
-@program("bukosabino/ta", "`RSIIndicator`, `TSIIndicator`, `BollingerBands`, `MACD`: of a market, by prices")
+@program("bukosabino/ta", "`RSIIndicator`, `TSIIndicator`, `KAMAIndicator`, `BollingerBands`, `MACD`: by prices")
 def indicators(checkout: Checkout) -> tuple[Any, ...]:
     ta, pandas = checkout.package("ta"), checkout.package("pandas")
 
@@ -144,6 +144,7 @@ def indicators(checkout: Checkout) -> tuple[Any, ...]:
         series = (
             ta.momentum.RSIIndicator(prices, window=4).rsi(), ta.momentum.TSIIndicator(prices, 5, 3).tsi(),
             bands.bollinger_hband(), bands.bollinger_wband(), moves.macd_diff(),
+            ta.momentum.KAMAIndicator(prices, window=4).kama(),
             ta.volatility.AverageTrueRange(high, low, prices, window=4).average_true_range(),
             ta.momentum.StochasticOscillator(high, low, prices, window=4).stoch(),
         )  # fmt: skip

@@ -67,8 +67,11 @@ def without_labels(value: Value) -> Value:
     return np.asarray(array) if labelled(array) else array
 
 
-def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:
-    """Apply a ufunc to one table and to values without labels, which are matched to the table's by position."""
+def on_table(ufunc: np.ufunc, inputs: Sequence[Value], **options: Value) -> Value:
+    """Apply a ufunc to one table and to values without labels, which are matched to the table's by position.
+
+    With `out` the result is a table of its memory, as in pandas.
+    """
     tables = [x for x in inputs if labelled(x)]
     table = tables[0]
     if not of_pandas(table):
@@ -76,12 +79,17 @@ def on_table(ufunc: np.ufunc, inputs: Sequence[Value]) -> Value:
     if len(tables) > 1:
         raise NoRule(f"numpy.{ufunc.__name__} has a derivative rule for one table: use operators, or .to_numpy()")
     if hasattr(table, "columns"):
+        if options:
+            named = ", ".join(options)
+            raise NoRule(f"numpy.{ufunc.__name__} of a frame has a derivative rule without {named}: take a column")
         return _on_columns(ufunc, inputs, table)
-    values = ufunc(*[x._values if x is table else x for x in inputs])
+    options = {name: without_labels(option) for name, option in options.items()}
+    values = ufunc(*[x._values if x is table else x for x in inputs], **options)
     if np.shape(values) != np.shape(table):  # a product of matrices
         return values
     labels = {"index": table.index} if hasattr(table, "index") else {}
-    return type(table)(values, name=table.name, **labels)
+    shared = {"copy": False} if "out" in options else {}
+    return type(table)(values, name=table.name, **labels, **shared)
 
 
 def _on_columns(ufunc: np.ufunc, inputs: Sequence[Value], frame: Value) -> Value:

@@ -266,6 +266,8 @@ def _as_numpys(inputs: Sequence[Value]) -> Value:
 
 def _ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Value], kwargs: Params) -> Value:
     """Apply a ufunc in its rarer forms: its methods, and the options `out=`, `where=` and `dtype=`."""
+    if method == "__call__" and any(map(labelled, inputs)):
+        return on_table(ufunc, inputs, **kwargs)
     out = kwargs.pop("out", None)
     target = out[0] if out is not None and len(out) == 1 else out
     if not isinstance(target, Tracer | np.ndarray | tuple | None):

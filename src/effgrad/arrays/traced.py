@@ -12,6 +12,7 @@ import numpy as np
 
 from effgrad.arrays.handle import Handle
 from effgrad.arrays.indexing import as_index, tells_places
+from effgrad.arrays.labelled import to_array
 from effgrad.arrays.layout import DOUBLES, PYTHONS, as_item, dtype_of, index_parts, is_basic, shape_of
 from effgrad.arrays.memory import Storage
 from effgrad.arrays.ndarray import ArrayMethods
@@ -343,7 +344,7 @@ def _write(array: Tracer, index: Index, value: Value) -> None:
     """Perform `array[index] = value` in memory that views may share."""
     if type(array) is not Mutable and not isinstance(plain(array), np.ndarray):
         raise TypeError(f"a number of type {type(plain(array)).__name__} cannot be assigned to by index")
-    value = np.array(value) if type(value) in (list, tuple) else as_item(value, array.dtype)
+    value = np.array(value) if type(value) in (list, tuple) else as_item(to_array(value), array.dtype)
     handle = handle_of(array)
     if not is_basic(index):
         index = plain_tree(index)

@@ -10,12 +10,14 @@ import itertools
 
 import numpy as np
 import pandas as pd
-from pandas._libs import lib
+from pandas._libs import lib, ops_dispatch
 from pandas.core.apply import Apply
+from pandas.core.array_algos import take
 from pandas.core.base import IndexOpsMixin
 from pandas.core.dtypes import cast
 from pandas.core.generic import NDFrame
 from pandas.core.groupby.groupby import GroupBy
+from pandas.core.internals.blocks import Block
 from pandas.core.window.ewm import ExponentialMovingWindow
 from pandas.core.window.expanding import Expanding
 from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
@@ -25,7 +27,7 @@ from effgrad.arrays.value import Tracer, example, plain
 from effgrad.errors import EffgradError, NoRule
 from effgrad.functions.scipy.signal import lfilter
 from effgrad.functions.scipy.sparse_elements import product
-from effgrad.functions.scipy.tables import Method
+from effgrad.functions.scipy.tables import Calling, Method
 from effgrad.primitives.given import with_value
 from effgrad.vocabulary import Value
 
@@ -176,6 +178,31 @@ def _is_grouped(self: Value) -> bool:
     return hasattr(self, "_grouper")
 
 
+def _taken(array: Value, indexer: Value, axis: int, fill_value: Value, allow_fill: bool) -> Value:
+    """Return the elements at the places `indexer`; `fill_value` stands where a place is -1, if that is allowed."""
+    places = np.arange(array.shape[axis]) if indexer is None else np.asarray(indexer)
+    missing = places == -1
+    if not allow_fill or not missing.any():
+        return np.take(array, places, axis)
+    found = np.take(array, np.where(missing, 0, places), axis)
+    shape = [1] * found.ndim
+    shape[axis] = -1
+    return np.where(missing.reshape(shape), np.nan if pd.isna(fill_value) else fill_value, found)
+
+
+def _padded(self: Value, *, method: str, inplace: bool = False, limit: Value = None, limit_area: Value = None) -> Value:
+    """Fill each gap of a column with the last value before it, or the first one behind it, at most `limit` steps."""
+    if inplace or limit_area is not None:
+        raise NoRule("pandas' ffill and bfill have a derivative rule without inplace and limit_area")
+    values = self.values[..., ::-1] if method.startswith("b") else self.values
+    known = ~np.isnan(plain(values))
+    places = np.arange(values.shape[-1])
+    last = np.maximum.accumulate(np.where(known, places, -1), -1)
+    near = (last >= 0) & (places - last <= (len(places) if limit is None else limit))
+    found = np.where(near, np.take_along_axis(values, np.maximum(last, 0), -1), np.nan)
+    return [self.make_block_same_class(found[..., ::-1] if method.startswith("b") else found)]
+
+
 def _dropna(self: Value, *, axis: Value = 0, inplace: bool = False, how: Value = None, **options: Value) -> Value:
     if inplace or options.get("ignore_index"):
         raise NoRule("pandas' dropna has a derivative rule without inplace and ignore_index")
@@ -228,6 +255,21 @@ def _transformed(self: Value, func: Value) -> Value:
 _transformed.runs_python = True  # type: ignore[attr-defined]
 
 
+def _by_operator(self: Value, ufunc: np.ufunc, method: str, *inputs: Value, **options: Value) -> Value:
+    """Return a ufunc of tables by their operator, as pandas' compiled function of this name does."""
+    name = ops_dispatch.UFUNC_ALIASES.get(ufunc.__name__, ufunc.__name__)
+    if options or method != "__call__" or name not in ops_dispatch.DISPATCHED_UFUNCS:
+        return NotImplemented
+    if inputs[0] is self:
+        operator = getattr(self, f"__{name}__", None)
+        return NotImplemented if operator is None else operator(*inputs[1:])
+    operator = getattr(self, ops_dispatch.REVERSED_NAMES.get(name, f"__r{name}__"), None)
+    return NotImplemented if operator is None else operator(inputs[0])
+
+
+_by_operator.runs_python = True  # type: ignore[attr-defined]
+
+
 def _of_plain(name: str) -> Method:
     """Return the rule of a method whose result is piecewise constant (ranks, counts, booleans), by the plain values."""
 
@@ -266,6 +308,8 @@ def _written(dtype: Value, element: Value) -> Value:
 RULES: list[tuple[Value, str, Value]] = [
     (cast, "construct_1d_object_array_from_listlike", _of_list), (cast, "np_can_hold_element", _written),
     (lib, "maybe_convert_objects", lambda objects, *_, **__: objects),
+    (Block, "pad_or_backfill", Method(_padded, lambda self: isinstance(self.values, Tracer))),
+    (take, "_take_nd_ndarray", _taken), (ops_dispatch, "maybe_dispatch_ufunc_to_dunder_op", Calling(_by_operator)),
     *((owner, name, _window(name == "mean"))
       for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
     *((owner, name, _variance(name == "std"))

@@ -11,7 +11,7 @@ from types import FunctionType
 import numpy as np
 from numpy._core import _methods
 
-from effgrad.arrays.labelled import labelled
+from effgrad.arrays.labelled import labelled, of_pandas
 from effgrad.arrays.signatures import UFUNC_METHODS
 from effgrad.arrays.value import LISTS, Tracer, is_foreign
 from effgrad.arrays.written import read
@@ -37,7 +37,8 @@ _LEFT_OUT = np._NoValue
 def by_protocol(f: Function, args: Object, kwargs: Object) -> Object:
     """Return the result of the first argument's protocol that computes one, or `NotImplemented` without such."""
     operands = [*leaves([args, [*kwargs.values()]])]
-    given = [value for value in operands if not is_builtin(value)]
+    traced = any(isinstance(arg, Tracer) for arg in args)  # which computes with a table itself (`labelled.on_table`)
+    given = [value for value in operands if not is_builtin(value) and not (traced and of_pandas(value))]
     ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
     if isinstance(ufunc, np.ufunc):
         name = "__call__" if f is ufunc else f.__name__
@@ -90,7 +91,14 @@ def _in_order(values: list[Object]) -> list[Object]:
 
 def defines_ufuncs(value: Object) -> bool:
     """Whether an array leaves an operator to the class of `value`, by its `__array_ufunc__`."""
-    return not is_builtin(value) and _method(value, "__array_ufunc__") is not None
+    return not is_builtin(value) and not labelled(value) and _method(value, "__array_ufunc__") is not None
+
+
+def assigns_by_ufunc(array: Object, operand: Object) -> bool:
+    """Whether the class of an operand decides what an augmented assignment to an array of NumPy's class gives."""
+    if not isinstance(array, np.ndarray) or not is_builtin(array) or is_builtin(operand) or not np.ndim(array):
+        return False
+    return defines_ufuncs(operand) or of_pandas(operand)
 
 
 # The ufuncs that NumPy's arrays apply, where they are not named as the operator is.
@@ -249,7 +257,8 @@ def _method(value: Object, name: str) -> Object:
     """Return a method of a protocol that a class of the program defines in Python, rewritten, or None."""
     found = getattr(type(value), name, None)
     foreign = is_foreign(value) and not isinstance(value, np.ndarray)
-    known = isinstance(value, Tracer) or labelled(value) or foreign
+    table = labelled(value) and not (name == "__array_ufunc__" and of_pandas(value))
+    known = isinstance(value, Tracer) or table or foreign
     if known or type(found) is not FunctionType:
         return None
     return vars(SOURCES.operations)["call"](found)

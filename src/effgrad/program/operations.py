@@ -23,7 +23,7 @@ from effgrad.nested import map_leaves
 from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.control import loops
-from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
+from effgrad.program.duck_arrays import assigns_by_ufunc, defines_ufuncs, ufunc_of
 from effgrad.program.handed import each_item
 from effgrad.program.hashed import HASHING, as_key
 from effgrad.program.held_data import scaling
@@ -236,9 +236,9 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
 
     def carefully(a: Object, b: Object) -> Object:
         b = operand_for(a, read_arrays(b))
+        if assigns_by_ufunc(a, b):
+            return ufunc_of(plainly)(a, b, out=(a,))
         if is_subclass(b):
-            if isinstance(a, np.ndarray) and np.ndim(a) and is_builtin(a) and defines_ufuncs(b):
-                return ufunc_of(plainly)(a, b, out=(a,))
             if isinstance(a, float | int | complex):
                 return otherwise(a, b)
             b = read(b) if is_builtin(a) else b

@@ -6,6 +6,7 @@ It is stated here which of them go to the table of memories, and how arrays of i
 
 import numpy as np
 
+from effgrad.arrays.labelled import to_array
 from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of
 from effgrad.arrays.marks import no_mark
 from effgrad.arrays.record import preserve
@@ -13,6 +14,7 @@ from effgrad.arrays.signatures import check_out, without_out
 from effgrad.arrays.value import Tracer, example, plain, staging, traced_inside
 from effgrad.arrays.written import handle, logs_all, memories, memory_of, read
 from effgrad.nested import leaves
+from effgrad.program.classes import is_builtin
 from effgrad.program.object_arrays import has_objects, notice, objects
 from effgrad.program.subclasses import is_held
 from effgrad.vocabulary import Function, Object, Params, Tree
@@ -32,6 +34,8 @@ def takes(array: Object, value: Object) -> bool:
     """
     if isinstance(value, Tracer) or (type(value) in (list, tuple) and traced_inside(value)):
         return bool(array.dtype.kind != "O")
+    if not is_builtin(value) and isinstance(to_array(value), Tracer):
+        return True
     if memories and memory_of(array) is not None:
         return True
     return logs_all() and bool(array.dtype.kind in "fc" and array.flags.writeable)
@@ -119,7 +123,9 @@ def with_out(f: Object, target: Object) -> Object:
             preserve(out)
             return target(*args, **kwargs)
         if out.dtype.kind in "fc":
-            target(*args, **others, out=handle(out))
+            shared = handle(out)
+            result = target(*args, **others, out=shared)
+            return out if result is shared else result
         else:
             where = others.pop("where", True)
             result = target(*args, **others)
@@ -160,6 +166,7 @@ def writing(f: Object, target: Object) -> Object:
     def write(array: Object, *args: Object, **kwargs: Object) -> Object:
         if memories:
             args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
+        args, kwargs = tuple(map(to_array, args)), {key: to_array(value) for key, value in kwargs.items()}
         if type(array) is not np.ndarray:
             return target(array, *args, **kwargs)
         if memory_of(array) is None and not traced_inside((args, kwargs)):

@@ -353,8 +353,8 @@ def descriptor(f: Function) -> Object:
     if f is type.__call__:
         return construct
     owner = getattr(f, "__self__", None)
-    if isinstance(owner, type) and f.__name__ == "__call__":  # `super().__call__` in a metaclass
-        return functools.partial(construct, owner)
+    if owner is not None and f.__name__ == "__call__":  # of a class: `super().__call__` in a metaclass
+        return functools.partial(construct, owner) if isinstance(owner, type) else call(owner)
     if not isinstance(owner, Tracer) and isinstance(owner, np.ndarray):
         return functools.partial(bound_method, f)
     of = getattr(f, "__objclass__", None)
