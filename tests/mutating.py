@@ -48,6 +48,8 @@ VIEWS = """
 {c} = np.broadcast_to({a}, (2, *{a}.shape))
 {c} = np.diagonal({a})
 {c} = np.diag({a})
+{c} = {a}[{j}, ...]
+{c} = {a}.reshape(())
 """.strip().split("\n")
 COPIES = """
 {c} = {a}.copy()
@@ -87,6 +89,11 @@ COPIES = """
 {c} = np.insert({a}, 0, {s}, axis=0)
 {c} = {a} @ {b}
 {c} = {a}.astype({b}.dtype)
+{c} = np.array({s})
+{c} = np.where({s} > 0.1, {s}, {a}[{j}])
+{c} = np.full((), {s})
+{c} = np.zeros(())
+{c} = np.tensordot({a}, {b}, {a}.ndim)
 """.strip().split("\n")
 WRITES = """
 {a}[{i}] = {v}
@@ -103,6 +110,8 @@ WRITES = """
 {a} /= 2.0
 {a} **= 2
 {a}.fill({s})
+{a}[()] = {s}
+{a}[...] -= {s}
 {a}[{a} > 0.2] = {s}
 {a}[{a} > 0.2] *= 0.5
 {a}[[0, 0]] += {s}
@@ -180,6 +189,9 @@ class Complexed:
 
     def full(self, shape, value):
         return np.full(shape, value, complex)
+
+    def array(self, value, **options):
+        return np.array(value, complex, **options)
 
 
 def generate(seed, steps=10):

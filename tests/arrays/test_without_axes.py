@@ -93,3 +93,29 @@ def test_selections_of_numbers_are_arrays_that_change_in_place(make):
         np.testing.assert_allclose(derivative(0.7), (value, slope), rtol=1e-8)
     np.testing.assert_allclose(jvp(f, (0.7,), (1.0,)), (value, slope), rtol=1e-8)
     np.testing.assert_allclose(hvp(f, 0.7, 1.0), 2 * f(1.0), rtol=1e-8)
+
+
+@pytest.mark.parametrize("make", [selected, np.array, np.asarray, lambda x: np.atleast_1d(x)[0, ...]])
+def test_an_array_without_axes_changes_in_place_each_time(make):
+    """The first change left a number, which the second one did not change under the other names."""
+
+    def f(x):
+        s = make(x)
+        t = s
+        s *= 1.5
+        t *= 2.0
+        s[()] = s * t
+        s[s > 0.0] *= 2.0
+        np.copyto(t, t * x, where=t > 0.0)
+        u = copy.copy(s)
+        u *= 0.5
+        kinds.update([isinstance(s, np.ndarray), isinstance(u, np.ndarray), not isinstance(+s, np.ndarray)])
+        return t * 1.0 + u
+
+    kinds: set[bool] = set()
+    x, step = np.array(0.7), 1e-4
+    value, slope = f(x.copy()), (f(np.array(x + step)) - f(np.array(x - step))) / (2 * step)
+    for derivative in (value_and_grad(f), compile(value_and_grad(f))):
+        np.testing.assert_allclose(derivative(x.copy()), (value, slope), rtol=1e-6)
+    np.testing.assert_allclose(jvp(f, (x.copy(),), (np.array(1.0),)), (value, slope), rtol=1e-6)
+    assert kinds == {True}

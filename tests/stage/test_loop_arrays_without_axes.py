@@ -3,11 +3,16 @@
 A captured loop once held them as numbers, which augmented assignment binds anew: the other names kept the old value.
 """
 
+import contextlib
+import itertools
+import warnings
+
 import numpy as np
 import pytest
 from differences import directional
 
-from effgrad import checkpoint, compile, value_and_grad
+from effgrad import StagingWarning, checkpoint, compile, value_and_grad
+from effgrad.stage.loop import capture, rule_calls
 
 pytestmark = pytest.mark.filterwarnings("ignore:the loop")
 COUNT = 120
@@ -131,9 +136,81 @@ def none_taken(x):
     return np.sum(a)
 
 
+def selected(x):
+    total = 0.0
+    for i in range(COUNT):
+        a = np.where(x[i] > 0.5, x[i] * i, 2 * x[i])
+        b = a
+        a *= 3
+        total += a * b
+    return total
+
+
+def selected_from_lists(x):
+    total = 0.0
+    for i in range(COUNT):
+        a = np.select([x[i] > 0.5], [x[i] * i], 1.0)
+        b = a
+        a *= 3
+        a *= x[i]
+        total += a * b
+    return total
+
+
+def in_a_list(x):
+    total = 0.0
+    for i in range(COUNT):
+        a = np.where(x[i] > 0.5, x[i], 1.0)
+        items, table = [a], {"a": a}
+        items[0] += 1.0
+        table["a"] *= x[i]
+        total += a
+    return total
+
+
+def carried(x):
+    state = 0.0
+    for i in range(COUNT):
+        state = np.where(i % 3 == 1, 0.1 * x[i], state + x[i])
+    same = state
+    state *= 2.0
+    return same * x[0]
+
+
+def carried_from_an_array(x):
+    state, before = np.array(0.5), 0.0
+    for i in range(COUNT):
+        state = np.where(i % 3 == 1, 0.1 * x[i], state + x[i])
+        before = before + state
+    state += 1.0
+    return state * before
+
+
+def under_two_names_after_the_loop(x):
+    state = 0.0
+    for i in range(COUNT):
+        state = np.where(i % 3 == 1, 0.1 * x[i], state + x[i])
+        same = state
+    state *= 2.0
+    return same * x[0]
+
+
+def in_an_attribute(x):
+    class Holder:
+        state = 0.0
+
+    holder = Holder()
+    for i in range(COUNT):
+        holder.state = np.where(i % 3 == 1, 0.1 * x[i], holder.state + x[i])
+    same = holder.state
+    holder.state *= 2.0
+    return same * x[0]
+
+
 PROGRAMS = (
-    squeezed, copied, by_ellipsis, by_subscript, by_out, given_to_a_function, under_another_name, from_outside,
-    of_an_argument, after_the_loop, chosen, listed, complex_ones,
+    selected, selected_from_lists, in_a_list, carried, carried_from_an_array, under_two_names_after_the_loop,
+    in_an_attribute, squeezed, copied, by_ellipsis, by_subscript, by_out, given_to_a_function, under_another_name,
+    from_outside, of_an_argument, after_the_loop, chosen, listed, complex_ones,
 )  # fmt: skip
 
 
@@ -146,6 +223,29 @@ def test_other_names_see_a_change_in_place(program):
 def test_a_loop_without_steps_leaves_an_array_without_axes():
     """In a checkpoint, what it left was a number, so that `out=` was an error."""
     check(none_taken, lambda x: checkpoint(none_taken, x))
+
+
+@pytest.mark.parametrize("program", [carried, carried_from_an_array])
+def test_an_array_without_axes_is_carried(program):
+    """Such loops would be unrolled if an array that the loop has made could not leave it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StagingWarning)
+        assert compile(program)(POINTS) == pytest.approx(program(POINTS), rel=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rules_know_which_functions_return_arrays_without_axes():
+    """NumPy itself is asked."""
+    values = [0.7, np.float64(0.7), 1, np.array([0.3, 0.8]), ()]
+    functions = [f for f in capture.RULES if callable(f) and f is not print]
+    found = set()
+    for f, count in itertools.product(functions, (1, 2, 3)):
+        for args in itertools.product(values, repeat=count):
+            with contextlib.suppress(Exception), np.errstate(all="ignore"):
+                result = f(*args)
+                found |= {f} if isinstance(result, np.ndarray) and not result.ndim else set()
+    assert np.where in found and np.zeros in found
+    assert found <= rule_calls.ARRAYS
 
 
 def check(plain, f):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.element_places import place_of
-from effgrad.arrays.layout import memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, memory_like, ndim_of, shape_of, size_of
 from effgrad.arrays.memory_order import laid_as
 from effgrad.arrays.parts import PARTS, Part, clock, rewind
 from effgrad.arrays.value import (
@@ -43,6 +43,7 @@ MANY = 3
 ELEMENTS = 4096
 # A merge of as few writes of slices copies the memory for each, if it has at most so many elements.
 COPIED = 16384
+_NUMBERS, _FORM = (np.generic, *PYTHON_NUMBERS), np.empty(())
 
 
 class Storage:
@@ -78,6 +79,11 @@ class Storage:
         self.raw: Any = None
         # What writes in place for the activation that owns the traced elements, if it does.
         self.stored: Any = None
+
+    @property
+    def form(self) -> Value:
+        """A value of the array's class: the base, but not if it is a number written to an array without axes."""
+        return _FORM if isinstance(self.base, _NUMBERS) else self.base
 
     def locate(self, path: Path) -> Value:
         """The addresses of the elements that `path` selects."""

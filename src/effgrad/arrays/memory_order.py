@@ -11,6 +11,8 @@ from effgrad.vocabulary import Value
 
 def laid_as(value: Value, memory: Value) -> Value:
     """Return a value with its elements in the memory order of the array `memory`, on which NumPy's sums depend."""
+    if not memory.ndim:
+        return value
     laid: Any = outline(value)
     if memory.flags.c_contiguous and laid.flags.c_contiguous:
         return value

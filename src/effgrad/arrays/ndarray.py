@@ -201,7 +201,8 @@ class ArrayMethods(Protocols):
         return UFUNCS[np.negative](self)
 
     def __pos__(self) -> Value:
-        return self.copy("K")
+        is_array = not self.ndim and isinstance(self, np.ndarray)
+        return UFUNCS[np.positive](self) if is_array else self.copy("K")
 
     def __abs__(self) -> Value:
         return UFUNCS[np.absolute](self)

@@ -13,7 +13,7 @@ import numpy as np
 from effgrad.arrays.handle import Handle
 from effgrad.arrays.indexing import as_index, tells_places
 from effgrad.arrays.labelled import to_array
-from effgrad.arrays.layout import DOUBLES, PYTHONS, as_item, dtype_of, index_parts, is_basic, shape_of
+from effgrad.arrays.layout import DOUBLES, PYTHONS, as_item, dtype_of, index_parts, is_basic, shape_of, without_axes
 from effgrad.arrays.memory import Storage
 from effgrad.arrays.ndarray import ArrayMethods
 from effgrad.arrays.parts import PARTS, Part, rewind
@@ -77,7 +77,8 @@ class TracedArray(ArrayMethods):
         write(self, index, value)
 
     def assign(self, value: Value) -> None:
-        fits = isinstance(value, Tracer) and value.shape == self.shape and value.dtype == self.dtype
+        # The result of an operation on an array without axes is a number, which would not be changed the next time.
+        fits = isinstance(value, Tracer) and value.shape == self.shape != () and value.dtype == self.dtype
         if fits and type(self) is type(value) and getattr(self, "handle", None) is None and not Part.first:
             _replace(self, value)
         else:
@@ -160,7 +161,7 @@ class Mutable(TracedArray):
     ndim = property(lambda self: self.handle.outline().ndim)
     size = property(lambda self: self.handle.outline().size)
     dtype = property(lambda self: self.handle.dtype)
-    form = property(lambda self: self.handle.storage.base)  # so that a class is known without reading the memory
+    form = property(lambda self: self.handle.storage.form)  # so that a class is known without reading the memory
 
     def __init__(self, owner: Activation, primal: Value, shadow: Shadow) -> None:
         _OWNER.__set__(self, owner)
@@ -209,7 +210,9 @@ class Mutable(TracedArray):
 
     def __copy__(self) -> Value:
         owner, primal, shadow = self.owner, self.primal, self.shadow
-        return primal.copy("K") if owner is OUTERMOST else held(owner, primal, shadow)
+        if owner is OUTERMOST:
+            return np.array(primal)
+        return held(owner, primal, shadow) if self.ndim else without_axes(held(owner, primal, shadow))
 
 
 def _row_places(index: Index) -> Callable[[], Index] | None:

@@ -109,6 +109,8 @@ def _place(addresses: Value, memory: Value) -> Place:
 def selected(addresses: Value, memory: Value) -> Index:
     """Return the index that selects some addresses in an array of the memory's shape."""
     index = slices(addresses, memory)
+    if index is None and not memory.ndim:  # at most one element, with new axes
+        return (None,) * addresses.ndim if addresses.size else False
     return np.unravel_index(addresses, memory.shape) if index is None else index
 
 

@@ -11,7 +11,8 @@ from effgrad.stage.loop.containers import parts_of
 from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.names import read_after, writes_after
-from effgrad.stage.loop.operands import Lazy, Value, views_in
+from effgrad.stage.loop.number_classes import Memory
+from effgrad.stage.loop.operands import Lazy, Value, classes_of, flat, may_be_in_place, views_in
 
 
 def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: Frame) -> dict[str, Value]:
@@ -28,6 +29,7 @@ def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: 
     capture.twins.check_bases({b for _, b in capture.inputs})
     check_lists(loop, found, places)
     check_arrays(loop, capture, found, later, places)
+    check_arrays_without_axes(loop, {n: found[n] for n in found if n in later or n in places}, places)
     return found
 
 
@@ -43,6 +45,15 @@ def check_arrays(loop: Loop, capture: Capture, found: Mapping[str, Value], later
         raise NotCaptured("an array with two names that is assigned to an attribute")
     if doubtful and writes_after(loop.function.body, loop.statement):
         raise NotCaptured("an array that has two names after the loop, and is written to")
+
+
+def check_arrays_without_axes(loop: Loop, found: Mapping[str, Value], places: set[str]) -> None:
+    """Raise if an array without axes may be a view, or a number, or may have two names and be written to."""
+    single = [(n, v) for n, value in found.items() for v in flat(value) if isinstance(v, Lazy) and may_be_in_place(v)]
+    if any(c.memory != Memory.OWN for _, v in single for c in classes_of(v)):
+        raise NotCaptured("an array without axes that may be a view, made in the loop and used after it")
+    if any(n in places for n, _ in single) or len(single) > 1 and writes_after(loop.function.body, loop.statement):
+        raise NotCaptured("an array without axes that may have two names after the loop, and be written to")
 
 
 def without_doubt(capture: Capture, value: Value) -> Value:

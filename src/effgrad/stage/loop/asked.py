@@ -8,7 +8,7 @@ import numpy as np
 from effgrad.stage.loop.affine import Affine, affine, as_constant
 from effgrad.stage.loop.containers import like, parts_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
-from effgrad.stage.loop.number_classes import refuse_class
+from effgrad.stage.loop.number_classes import Memory, refuse_class
 from effgrad.stage.loop.operands import Complex, Lazy, Value, View, classes_of, symbolic
 from effgrad.stage.loop.planes import has_complex
 from effgrad.stage.loop.registry import is_of_library, rule, rules_in
@@ -35,7 +35,7 @@ def sample_of(value: Value) -> Value:
         refuse_class()
     (kind,) = classes
     array = np.ones((), value.dtype)
-    return array if kind.in_place else array.item() if kind.weak else array[()]
+    return array if kind.memory != Memory.NONE else array.item() if kind.weak else array[()]
 
 
 def _class_asked(f: Function, c: Symbols, value: Value, *others: Value) -> Value:

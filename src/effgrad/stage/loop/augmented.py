@@ -68,6 +68,8 @@ class Augmented(Iteration):
         """`array[key] += value`."""
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
         old = self.subscript(array, key)
+        if isinstance(array, list | dict) and may_be_in_place(old):
+            raise NotCaptured("an array without axes in a container is changed in place")
         if isinstance(array, list) and replaces(target, others=True) and any(x.shape for x in views_in(old)):
             raise NotCaptured("an array in a list whose items are replaced is changed in place")
         new = self.binary(s.op, old, self.expression(s.value, frame))

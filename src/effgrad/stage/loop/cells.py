@@ -27,6 +27,7 @@ from effgrad.stage.loop.operands import (
     flat,
     views_in,
     whole_view,
+    without_axes,
 )
 from effgrad.stage.loop.same_arrays import array_after, is_whole
 
@@ -72,6 +73,8 @@ class Cells:
 
     def first(self, value: Value) -> Value:
         """The value of a name before the loop."""
+        if isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "fiub":
+            return without_axes(self.capture.lazy(value[()]))
         return planes.as_planes(self.capture, value) if planes.is_complex(value) else value
 
     def cells(self, value: Value, name: str, is_plane: bool = False) -> Value:

@@ -50,7 +50,7 @@ class Numbers:
         if len(classes) == 1:
             (only,) = classes
             found = self.number(value, only.weak)
-            found.in_place = only.in_place
+            found.memory = only.memory
             return found
         found = self.number(value)
         found.doubt = Doubt(classes, refuse)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.arrays.layout import without_axes
 from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import read
@@ -156,8 +157,7 @@ class Loops:
         parts = self.run(capture, outputs, room) if outputs else {}
         if counter and not parts[counter[0]] > 0:
             return {}
-        for b in capture.pythons:
-            parts[b] = as_pythons(parts[b]) if isinstance(parts[b], Tracer) else parts[b].item()
+        parts |= {b: form(parts[b]) for b, form in capture.forms.items()}
         write_arrays(values, changed, parts)
         write_planes(values, changed, parts)
         return capture.places.put_back({name: _outside(value, parts, values) for name, value in found.items()})
@@ -203,13 +203,18 @@ def stored_number(capture: Capture, value: Lazy | Affine) -> Value:
     """A number or an array that a loop has computed, in a buffer; an integer that is known remains one."""
     if isinstance(value, Affine) and not value.terms:
         return value.constant
-    value = capture.settled(value)
-    if may_be_in_place(value):
-        raise NotCaptured("an array without axes, made in the loop and used after it")
+    is_array, value = may_be_in_place(value), capture.settled(value)
     view = capture.store(value)
-    if is_pythons(value):
-        capture.pythons.add(view.buffer)
+    if is_array:
+        capture.forms[view.buffer] = without_axes
+    elif is_pythons(value):
+        capture.forms[view.buffer] = _pythons
     return view
+
+
+def _pythons(value: Value) -> Value:
+    """A number as Python's, which adopts the precision of the arrays that it meets."""
+    return as_pythons(value) if isinstance(value, Tracer) else value.item()
 
 
 def input_now(value: Value) -> Value:

@@ -4,6 +4,7 @@ A loop may find Python's 0 in its first step and a number of NumPy's in later st
 two. Such a number is a `Lazy` with a `Doubt`. An operation on it is captured if its result is the same for all classes.
 """
 
+import enum
 from collections.abc import Callable, Collection
 from typing import NamedTuple, NoReturn, TypeVar
 
@@ -17,15 +18,21 @@ T = TypeVar("T")
 Refuse = Callable[[], NoReturn]
 
 
-class NumberClass(NamedTuple):
-    """The type of a number, whether it is of Python's class (`weak`) rather than of NumPy's, or an array without axes.
+class Memory(enum.Enum):
+    """The memory of a value without axes: a number has none, an array may share that of another array.
 
-    An array without axes is changed in place by augmented assignment, under all its names; a number is not.
+    Augmented assignment changes an array in place, under all its names, and not a number.
     """
+
+    NONE, OWN, SHARED = range(3)
+
+
+class NumberClass(NamedTuple):
+    """The type of a number, whether it is of Python's class (`weak`) rather than of NumPy's, and its memory."""
 
     dtype: DType
     weak: bool
-    in_place: bool = False
+    memory: Memory = Memory.NONE
 
 
 Classes = frozenset[NumberClass]

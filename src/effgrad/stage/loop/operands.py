@@ -13,7 +13,7 @@ from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, 
 from effgrad.stage.loop.buffers import INT, Buffer, Element, buffers_in, index, integer, load
 from effgrad.stage.loop.containers import is_made, parts_of
 from effgrad.stage.loop.element import MULTIPLY, element, narrowed
-from effgrad.stage.loop.number_classes import Classes, Doubt, NumberClass
+from effgrad.stage.loop.number_classes import Classes, Doubt, Memory, NumberClass
 from effgrad.vocabulary import DType
 
 Extent = int | Affine
@@ -74,8 +74,8 @@ class Lazy:
     """An array given as an expression of its indices, whose variables are `names`.
 
     A `weak` number is a Python number: an array keeps its own type when combined with it. A number may have a `doubt`,
-    if it has one of several classes; its value is then in the widest type. `in_place` says that it is no number but an
-    array without axes.
+    if it has one of several classes; its value is then in the widest type. One that has `memory` is an array without
+    axes.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Lazy:
     ) -> None:  # fmt: skip
         self.names, self.value, self.is_weak, self.doubt = tuple(names), value, weak, doubt
         self.shape: tuple[Extent, ...] = tuple([as_constant(n) for n in shape])
-        self.in_place = False
+        self.memory = Memory.NONE
 
     @property
     def dtype(self) -> DType:
@@ -258,19 +258,19 @@ def classes_of(value: Value) -> Classes:
     if isinstance(value, Affine):
         return frozenset([NumberClass(INT, True)])
     dtype = value.dtype if isinstance(value, Lazy | View) else np.result_type(value)
-    return frozenset([NumberClass(dtype, is_pythons(value), isinstance(value, Lazy) and value.in_place)])
+    return frozenset([NumberClass(dtype, is_pythons(value), getattr(value, "memory", Memory.NONE))])
 
 
-def without_axes(value: Value) -> Value:
+def without_axes(value: Value, memory: Memory = Memory.SHARED) -> Value:
     """Return the result of a function that returns an array: if it has no axes, it is still no number."""
     if isinstance(value, Complex):
-        return Complex(*map(without_axes, value))
+        return Complex(*[without_axes(plane, memory) for plane in value])
     if not isinstance(value, Lazy) or value.shape:
         return value
     found = Lazy((), (), value.value, doubt=value.doubt)
     if value.doubt is not None:
-        found.doubt = Doubt(frozenset(c._replace(in_place=True) for c in value.doubt.classes), value.doubt.refuse)
-    found.in_place = True
+        found.doubt = Doubt(frozenset(c._replace(memory=memory) for c in value.doubt.classes), value.doubt.refuse)
+    found.memory = memory
     return found
 
 
@@ -284,7 +284,7 @@ def may_be_in_place(value: Value) -> bool:
     if isinstance(value, np.ndarray):
         return not value.ndim
     lazies = value if isinstance(value, Complex) else (value,)
-    return any(c.in_place for x in lazies if isinstance(x, Lazy) and not x.shape for c in classes_of(x))
+    return any(c.memory != Memory.NONE for x in lazies if isinstance(x, Lazy) and not x.shape for c in classes_of(x))
 
 
 def is_pythons(value: Value) -> bool:

@@ -9,13 +9,18 @@ import numpy as np
 
 from effgrad.arrays.layout import MAY_VIEW
 from effgrad.stage.loop.affine import NotCaptured
+from effgrad.stage.loop.number_classes import Memory
 from effgrad.stage.loop.operands import Method, Value, without_axes
 from effgrad.stage.loop.registry import Rule, is_of_library
 from effgrad.stage.loop.symbols import Symbols
-from effgrad.vocabulary import Params
+from effgrad.vocabulary import Function, Params
 
-# The functions that return arrays also where these have no axes.
-ARRAYS = frozenset((*MAY_VIEW, np.copy)) - {np.real, np.imag, np.float64, np.einsum, np.astype}
+# The functions that return arrays also where these have no axes: new ones, and those that may be views.
+MAKING: frozenset[Function] = frozenset((
+    np.array, np.copy, np.where, np.select, np.piecewise, np.zeros, np.ones, np.empty, np.full, np.zeros_like,
+    np.ones_like, np.empty_like, np.full_like, np.roll, np.block, np.cross, np.tensordot, np.ndarray,
+))  # fmt: skip
+ARRAYS = MAKING | MAY_VIEW - {np.real, np.imag, np.float64, np.einsum, np.astype}
 _UNNAMED = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL
 
 
@@ -57,7 +62,7 @@ def call_rule(c: Symbols, rule: Rule, f: Any, args: list[Value], kwargs: Params)
         if name not in theirs or not _is_same(given.pop(name), theirs[name].default):
             raise NotCaptured(f"the argument {name!r} of {getattr(f, '__name__', f)}")
     found = rule(c, *args, **given)
-    return without_axes(found) if f in ARRAYS else found
+    return without_axes(found, Memory.OWN if f in MAKING else Memory.SHARED) if f in ARRAYS else found
 
 
 def _is_same(value: Value, default: Value) -> bool:

@@ -54,8 +54,8 @@ class Statements(Numbers):
         self.ranges = Ranges()
         self.lazies: LivingSet[Lazy] = LivingSet()
         self.constants: dict[Value, tuple[np.ndarray, Buffer]] = {}
-        # The results of the loop that are numbers of Python's, which adopt the precision of the arrays they meet.
-        self.pythons: set[Buffer] = set()
+        # What makes the results of the loop that are numbers of Python's, or arrays without axes, from their elements.
+        self.forms: dict[Buffer, Callable[[Value], Value]] = {}
         # The identities of the values that the program's names have when the loop begins.
         self.named: set[int] = set()
         # Buffers that are not written inside inner blocks: stored lazy values, and numbers that loops carry.
