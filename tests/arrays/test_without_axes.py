@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from effgrad import compile, grad, hvp, jvp, value_and_grad
+from effgrad import compile, grad, hvp, jvp, value_and_grad, vmap
 
 X = np.array([2.0, 3.0, 5.0])
 
@@ -49,6 +49,30 @@ def test_a_copy_without_axes_can_be_written_to(name, make):
     compiled = compile(grad(f))
     compiled(2 * X)
     np.testing.assert_allclose(compiled(X), gradient, rtol=1e-6)
+
+
+@pytest.mark.thinned(4)
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@pytest.mark.parametrize("name", COPIED)
+def test_members_of_a_batch_change_in_place(name, make):
+    """To a batch they were numbers, so that a product in place left the other name at the old value."""
+
+    def f(x):
+        s = COPIED[name](make(x))
+        t = s
+        s *= 3
+        return s * t
+
+    def members():
+        return np.stack([X, X + 1])
+
+    wanted = np.array([f(x) for x in members()])
+    for g in (vmap(f), compile(vmap(f))):
+        np.testing.assert_allclose(g(members()), wanted, rtol=1e-6)
+    for found in (jvp(vmap(f), (members(),), (members(),)), vmap(lambda x: jvp(f, (x,), (members()[0],)))(members())):
+        np.testing.assert_allclose(found[0], wanted, rtol=1e-6)
+    # f is homogeneous of order 2.
+    np.testing.assert_allclose(jvp(vmap(f), (members(),), (members(),))[1], 2 * wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("make", MADE.values(), ids=MADE)

@@ -21,19 +21,23 @@ SHAPE_ONLY = frozenset((np.result_type, np.can_cast, np.iscomplexobj, np.isrealo
 
 
 class Batched(TracedArray):
-    """The values of all members of a batch: the first axis of the primal counts the members. It has no shadow."""
+    """The values of all members of a batch: the first axis of the primal counts the members.
+
+    Its shadow says whether a member without axes is an array, which augmented assignment changes in place.
+    """
 
     __slots__ = ()
     by_outline = True
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        return np.ndarray if self.ndim else dtype_of(self.primal).type
+        return np.ndarray if self.shadow or self.ndim else dtype_of(self.primal).type
 
     def value_below(self, form: bool = False) -> Value:
         """Return an example of a member: the first, or zeros if there is none."""
         members = traced.example(self.primal, form)
-        return members[0] if len(members) else np.zeros(self.shape, self.dtype)[()]
+        member = members[0] if len(members) else np.zeros(self.shape, self.dtype)[()]
+        return np.asarray(member) if self.shadow else member
 
     def contiguous(self) -> bool:
         return bool(outline(self.primal)[:1].flags.c_contiguous)

@@ -46,6 +46,13 @@ def without_axes(value: Value) -> Value:
     return np.reshape(value, (1,))[0, ...] if np.ndim(value) == 0 else value
 
 
+def in_form_of(given: object, value: Value) -> Value:
+    """Return a number or an array without axes in the form that a library gives it; return other arrays unchanged."""
+    if np.ndim(value) or isinstance(given, np.ndarray) == isinstance(value, np.ndarray):
+        return value
+    return without_axes(value) if isinstance(given, np.ndarray) else value[()]
+
+
 def is_basic(index: Index) -> bool:
     """Whether an index consists of Python's integers, slices, None and `...`."""
     return BASIC.issuperset(map(type, index)) if type(index) is tuple else type(index) in BASIC

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import copied_as
+from effgrad.arrays.layout import copied_as, in_form_of
 from effgrad.arrays.value import operations, outline
 from effgrad.vocabulary import Value
 
@@ -12,7 +12,7 @@ from effgrad.vocabulary import Value
 def laid_as(value: Value, memory: Value) -> Value:
     """Return a value with its elements in the memory order of the array `memory`, on which NumPy's sums depend."""
     if not memory.ndim:
-        return value
+        return in_form_of(memory, value)
     laid: Any = outline(value)
     if memory.flags.c_contiguous and laid.flags.c_contiguous:
         return value

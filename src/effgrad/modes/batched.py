@@ -8,7 +8,7 @@ Python asks of the value, in `if` or `range`, has an answer only if the answer i
 from collections.abc import Sequence
 
 from effgrad.arrays.batched_value import Batched
-from effgrad.arrays.layout import dtype_of
+from effgrad.arrays.layout import dtype_of, ndim_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.errors import NotBatched
@@ -44,7 +44,7 @@ class Batch(Mode):
 
     def variable(self, primal: Value, shadow: Value = None) -> Batched:
         """Return an input of the program, given as an array whose first axis is that of the members."""
-        return Batched(self, primal, None)
+        return Batched(self, primal, shadow)
 
     def arguments(self, args: Sequence[Value]) -> Arguments:
         return Arguments([self.primal(a) for a in args], [self.owns(a) for a in args], self.count)
@@ -56,11 +56,13 @@ class Batch(Mode):
     def apply(self, primitive: Primitive, *args: Value, **params: Value) -> Value:
         values, flags = [self.primal(a) for a in args], [self.owns(a) for a in args]
         if primitive.kind == "elementwise" and not params and batching.are_aligned(values, flags):
-            return self.variable(primitive.function(*values))
-        batch = Arguments(values, flags, self.count)
-        if any(map(self.owns, leaves(params))):
-            return self.variable(self._at_places(primitive, batch, params))
-        return self.variable(batching.apply(primitive, batch, params))
+            result = primitive.function(*values)
+        else:
+            batch = Arguments(values, flags, self.count)
+            differ = any(map(self.owns, leaves(params)))
+            rule = self._at_places if differ else batching.apply
+            result = rule(primitive, batch, params)
+        return self.variable(result, ndim_of(result) == 1 and batching.makes_array(primitive, args, params))
 
     def _at_places(self, primitive: Primitive, batch: Arguments, params: dict[str, Value]) -> Value:
         """Apply an operation whose parameters, most often an index, differ from member to member."""

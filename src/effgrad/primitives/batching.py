@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence, Set
 
 from effgrad.arrays.layout import BASIC, dtype_of, index_parts, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import PLAIN_TYPES, Tracer, outline
+from effgrad.arrays.value import PLAIN_TYPES, Tracer, example, outline
+from effgrad.nested import map_leaves
 from effgrad.primitives.index_map import element_numbers
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Index, Params, Shape, Value
@@ -95,6 +96,15 @@ def by_members(function: Function, batch: Arguments) -> Value:
 
 def _together(results: Sequence[Value]) -> Value:
     return np.stack([r if isinstance(r, Tracer) else np.asarray(r) for r in results])
+
+
+def makes_array(primitive: Primitive, args: Sequence[Value], params: Params) -> bool:
+    """Whether NumPy gives an array for one member, of a result without axes. Most operations give numbers."""
+    if not primitive.moves and (primitive.kind != "elementwise" or isinstance(primitive.function, np.ufunc)):
+        return False
+    members = map_leaves(lambda leaf: example(leaf, form=primitive.moves), ([*args], params))
+    with np.errstate(all="ignore"):
+        return isinstance(primitive.function(*members[0], **members[1]), np.ndarray)
 
 
 # Rules to which rows refer as `Primitive.batch`.

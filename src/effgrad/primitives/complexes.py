@@ -12,7 +12,7 @@ import numpy as np
 
 from effgrad.arrays.counterparts import any_type
 from effgrad.arrays.handle import ComplexPart
-from effgrad.arrays.layout import dtype_of
+from effgrad.arrays.layout import dtype_of, ndim_of, without_axes
 from effgrad.arrays.traced import always_view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, plain
 from effgrad.errors import NoRule
@@ -48,7 +48,9 @@ def _real(val: object) -> Value:
 
 
 def _imag(val: object) -> Value:
-    return always_view(imag(val), val, _IMAG) if is_complex(val) else np.zeros_like(plain(val))[()]
+    if is_complex(val):
+        return always_view(imag(val), val, _IMAG)
+    return np.zeros_like(plain(val)) if ndim_of(val) else evaluated(np.imag, val)
 
 
 def conj(x: Value) -> Value:
@@ -99,6 +101,7 @@ def _angle_of_real(x: Value) -> Value:
 
 
 def _real_if_close(a: Value, tol: float = 100) -> Value:
+    a = a if isinstance(plain(a), np.ndarray) else without_axes(a)
     if not is_complex(a):
         return a
     small = tol * np.finfo(dtype_of(a)).eps if tol > 1 else tol

@@ -12,9 +12,9 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from effgrad.arrays.layout import shape_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, in_form_of, shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Smooth, Tracer, depends, example, plain, plain_tree
+from effgrad.arrays.value import Smooth, Tracer, depends, example, operations, plain, plain_tree
 from effgrad.effects import handled, mask
 from effgrad.errors import EffgradError, NoRule
 from effgrad.nested import copy_arrays, leaves, map_leaves
@@ -91,7 +91,8 @@ def _with_dtypes(derived: Tree, value: Tree, name: str) -> Tree:
         if depends(derived) and not (agree(found := example(derived), value) and _is_undefined_like(found, value)):
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another value")
         dtype = np.result_type(value)
-        return derived if derived.dtype == dtype or dtype.kind not in "fc" else derived.astype(dtype)
+        derived = derived if derived.dtype == dtype or dtype.kind not in "fc" else derived.astype(dtype)
+        return operations.as_pythons(derived) if type(value) in PYTHON_NUMBERS else in_form_of(value, derived)
     return derived
 
 

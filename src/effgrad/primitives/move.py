@@ -183,7 +183,8 @@ def _turns(function: Function, ndim: int, args: Value, options: Params) -> Value
     axes = [n - 2 for n in seen.shape]
     backwards = [axis for axis, step in zip(axes, seen.strides, strict=True) if step < 0]
     index = tuple(slice(None, None, -1 if i in backwards else None) for i in range(ndim))
-    return index if backwards else None, None if backwards and axes == sorted(axes) else axes
+    indexed = backwards or not isinstance(seen, np.ndarray)  # `np.flip` of an array without axes gives a number
+    return index if indexed else None, None if backwards and axes == sorted(axes) else axes
 
 
 def _is_fixed(option: object) -> bool:
@@ -197,7 +198,7 @@ def _turned(function: object) -> Value:
     def rule(a: Value, *args: object, **kwargs: Option) -> Value:
         find = _turns if all(map(_is_fixed, (*args, *kwargs.values()))) else _turns.__wrapped__
         index, axes = find(function, ndim_of(a), args, tuple(kwargs.items()))
-        a = a if index is None else a[index]
+        a = np.reshape(a, (1,))[0] if index == () else a if index is None else a[index]
         return a if axes is None else _transpose(a, axes)
 
     return rule
@@ -387,9 +388,7 @@ FUNCTIONS.enter({
 FUNCTIONS.enter({f: _reshaped(f) for f in (np.squeeze, np.expand_dims)})
 FUNCTIONS.enter({f: _at_least(f) for f in (np.atleast_1d, np.atleast_2d, np.atleast_3d)})
 FUNCTIONS.enter({
-    f: rearranging(f) for f in (
-        np.repeat, np.tile, np.delete, np.lib.stride_tricks.sliding_window_view,
-    )
+    f: rearranging(f) for f in (np.repeat, np.tile, np.delete, np.lib.stride_tricks.sliding_window_view)
 })  # fmt: skip
 FUNCTIONS.enter({f: _turned(f) for f in (np.moveaxis, np.swapaxes, np.flip, np.rot90)})
 FUNCTIONS.enter({np.roll: _roll, np.array_split: _array_split, np.diagonal: _diagonal})

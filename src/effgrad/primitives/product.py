@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from effgrad.arrays import library_matrices
-from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, ndim_of, shape_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, ndim_of, shape_of, without_axes
 from effgrad.arrays.traced import view
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, example, plain, to_operand
 from effgrad.primitives import cotangents
@@ -293,7 +293,7 @@ def _tensordot(a: Value, b: Value, axes: int | tuple[Value, Value] = 2) -> Value
     if not isinstance(plain(a), Tracer) and not isinstance(plain(b), Tracer):
         return _tensordot_by_matrices(a, b, left, right)
     kept = [names_a[i] for i in range(na) if i not in left] + [names_b[j] for j in range(nb) if j not in right]
-    return by_letters(a, names_a, b, names_b, kept)
+    return without_axes(by_letters(a, names_a, b, names_b, kept))
 
 
 def _tensordot_by_matrices(a: Value, b: Value, left: list[int], right: list[int]) -> Value:

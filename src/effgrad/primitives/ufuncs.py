@@ -1,7 +1,7 @@
 """Ufuncs that are defined by other ufuncs, and the methods of ufuncs: reduce, accumulate, reduceat, outer and at."""
 
 from effgrad.arrays.indexing import as_index
-from effgrad.arrays.layout import ndim_of, shape_of, size_of
+from effgrad.arrays.layout import in_form_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, evaluated, operations, plain
 from effgrad.primitives.complexes import conj
@@ -44,7 +44,8 @@ def _divmod(a: Value, b: Value) -> Value:
 
 def _modf(x: Value) -> Value:
     whole = np.trunc(plain(x))
-    return np.where(np.isinf(whole), np.copysign(0.0, whole), x - np.where(np.isinf(whole), 0.0, whole)), whole
+    part = np.where(np.isinf(whole), np.copysign(0.0, whole), x - np.where(np.isinf(whole), 0.0, whole))
+    return in_form_of(whole, part), whole
 
 
 def _frexp(x: Value) -> Value:

@@ -143,7 +143,7 @@ class Printer:
         slots = [_Text(self.text(s)) for s in node.slots]
         params = {key: self._parameter(key, value, slots, form is not None) for key, value in node.params.items()}
         if form is not None:
-            given = {**params, "args": ", ".join(args), "scalar": "" if node.shape else "[()]"}
+            given = {**params, "args": ", ".join(args), "scalar": "" if issubclass(node.kind, np.ndarray) else "[()]"}
             return form.format(*args, **given) if isinstance(form, str) else form(*args, **given)
         listed = ", ".join([*args, *(f"{key}={value}" for key, value in params.items())])
         called = f"{self.callable(node)}({listed})"

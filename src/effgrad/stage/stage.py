@@ -261,7 +261,15 @@ class Stage(Handler[Smooth, Recompute, Control]):
                 raise NotStaged(
                     f"a staged program returned a {type(leaf).__name__}; return numbers, arrays, containers"
                 )
-        return Graph(self.inputs, self.nodes, [self.argument(leaf) for leaf in leaves], tree)
+        return Graph(self.inputs, self.nodes, [self.output(leaf) for leaf in leaves], tree)
+
+    def output(self, leaf: Value) -> Value:
+        """Return the node of a result. One that simpler nodes stand for may be a number for an array without axes."""
+        node, example = self.argument(leaf), example_value(leaf)
+        made = isinstance(example, np.ndarray)
+        if type(node) is not Node or node.shape or issubclass(node.kind, np.ndarray) == made:
+            return node
+        return self.add(Node(constant_primitive(np.asarray if made else _number), (node,), NONE, (), example))
 
 
 @of_function
@@ -361,6 +369,10 @@ def _staged(
         return graph, [_kept(traced.plain(leaf)) for leaf in with_dataclasses(output)[0]]
 
     return run_handled(Stage(recorder, run_loop), program)
+
+
+def _number(value: np.ndarray) -> Value:
+    return value[()]
 
 
 def _kept(leaf: Value) -> Value:

@@ -2,7 +2,7 @@
 
 import math
 
-from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of, without_axes
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, Tracer
 from effgrad.errors import NoRule
@@ -19,7 +19,7 @@ def pad(
         return _pad_with(array, pad_width, constant_values)
     if mode in ("edge", "reflect", "symmetric", "wrap") and reflect_type == "even":
         numbers = np.arange(size_of(array)).reshape(shape_of(array))
-        return np.ravel(array)[np.pad(numbers, pad_width, mode)]
+        return without_axes(np.ravel(array)[np.pad(numbers, pad_width, mode)])
     options = {"reflect_type": reflect_type, "end_values": end_values, "stat_length": stat_length}
     return _PAD_BY_AXES(array, pad_width, mode, **{k: v for k, v in options.items() if k in PADS.get(mode, ())})
 

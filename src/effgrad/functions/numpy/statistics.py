@@ -298,10 +298,10 @@ def _nan_to_num(x: Value, copy: bool = True, nan: Value = 0.0, posinf: Value = N
         result = np.where(np.isfinite(value), x, np.nan_to_num(value, **constants))
     if len(constants) < len(numbers):
         result = _replaced(x, result, numbers)
-    if not copy and np.ndim(value):
+    if not copy and isinstance(value, np.ndarray):
         x[...] = result
-        return x
-    return result
+        result = x
+    return result if ndim_of(result) else result[()]
 
 
 def _replaced(x: Value, result: Value, numbers: dict[str, Value]) -> Value:
