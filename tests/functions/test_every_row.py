@@ -10,24 +10,20 @@ import zlib
 import numpy as np
 import pytest
 import scipy.special as sp
-from benchmarks import fuzz_calls, row_calls
+from benchmarks import fuzz_calls
 from differences import directional, parts
+from row_table import PATHS as ALL_PATHS
+from row_table import TABLE
 from scipy.interpolate import LinearNDInterpolator, griddata
 from scipy.special import logsumexp
 
 from effgrad import EffgradError, grad, jvp
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-TABLE = {**fuzz_calls.CALLS, **row_calls.calls(fuzz_calls.function_of)}
-# Quadratures that take seconds a call.
-SLOW = "gausshyper norminvgauss recipinvgauss kappa4 vonmises irwinhall studentized_range levy_stable genhyp".split()
 # The points are taken in an order that is drawn; left of 0, the imaginary part of SciPy's value is not the integral's;
 # the inverse in a noncentrality is right to 1e-7.
 UNDEFINED = "arycentric modfresnel ncfdtrinc".split()
-PATHS = [
-    path for path in sorted(TABLE)
-    if not any(name in path for name in SLOW + UNDEFINED) and path.rpartition(".")[2] not in row_calls.OF_SHAPES
-]  # moments integrate, some of them for minutes
+PATHS = [path for path in ALL_PATHS if not any(name in path for name in UNDEFINED)]
 
 
 def seed_of(path):
