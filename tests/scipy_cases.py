@@ -686,6 +686,8 @@ DISTANCE = {
     "cdist minkowski": lambda x: distance.cdist(x, x**2, "minkowski", p=3, w=[1, 2, 3, 1]),
     "cdist mahalanobis": lambda x: distance.cdist(
         x[:, :3], x[:, 1:] ** 2, "mahalanobis", VI=np.linalg.inv(symmetric(x))),
+    "cdist to itself": lambda x: distance.cdist(x, x),
+    "cityblock to itself": lambda x: distance.cdist(x, x, "cityblock"),
     "pdist": lambda x: distance.pdist(x),
     "squareform": lambda x: distance.squareform(distance.pdist(x)),
     "squareform of one point": lambda x: np.sum(distance.squareform(distance.pdist(x[:1]))) + x,

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special as sp
@@ -65,6 +66,14 @@ def test_taylor_against_nested_forward_mode(run, name):
     for k in range(5):
         np.testing.assert_allclose(series[k] * math.factorial(k), g(0.0), rtol=1e-8, atol=1e-9)
         g = derivative(g) if name != "constant" else lambda t: 0.0
+
+
+@pytest.mark.parametrize("order", [1.5, np.array([0.5, 2.0])])
+def test_taylor_of_a_bessel_function_to_high_order(order):
+    """Each derivative is a sum of two of neighbouring orders, and all 2**16 of them were computed."""
+    series = taylor(lambda t: np.sum(sp.jv(order, t)), [2.0, 1.0], order=16)
+    derivatives = [sum(mpmath.besselj(v, 2, derivative=k) for v in np.atleast_1d(order)) for k in range(17)]
+    np.testing.assert_allclose(series, [float(d / mpmath.factorial(k)) for k, d in enumerate(derivatives)], rtol=1e-9)
 
 
 def test_taylor_of_a_curve_to_high_order(run):

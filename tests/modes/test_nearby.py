@@ -112,3 +112,35 @@ def test_a_sum_whose_terms_are_not_known_far_enough_leaves_no_domain(total):
     found = linear(np.add, far, zero)
     assert np.isnan(found.leading()).all()
     assert leaves_domain(found, np.zeros(2), [far, zero], total) is not total
+
+
+TIES = {
+    "jv": lambda x: special.jv(1.5, x), "j0": special.j0, "kv": lambda x: special.kv(0.7, x),
+    "spherical_jn": lambda x: special.spherical_jn(2, x), "iv": lambda x: np.exp(x) * special.iv(1.2, x) + x,
+}  # fmt: skip
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("name", TIES)
+def test_the_second_derivative_at_a_tie_of_two_equal_bessel_functions(name):
+    """Their series doubled the work with each term and recursed until Python's limit, so each such limit was NaN."""
+    g = TIES[name]
+
+    def f(x):
+        return np.maximum(g(x), 1.0 * g(x))
+
+    difference = (grad(g)(0.8 + 1e-5) - grad(g)(0.8 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(grad(grad(f))(0.8), difference, rtol=1e-7)
+
+
+def test_the_norms_of_columns_in_the_largest_of_a_gram_matrix():
+    """The two equal elements were taken from singular values, whose series have few terms: their limit was NaN."""
+    def f(x):
+        columns = x + 1j * x**2
+        columns = columns @ np.diag(1 / np.array([np.linalg.norm(columns[:, [j]], ord=2) for j in range(3)]))
+        gram = columns.conj().T @ columns
+        return np.max(np.abs(gram - np.diag(np.diag(gram))))
+
+    x, v = np.random.default_rng(0).normal(size=(2, 4, 3))
+    difference = (grad(f)(x + 1e-5 * v) - grad(f)(x - 1e-5 * v)) / 2e-5
+    np.testing.assert_allclose(hvp(f, x, v), difference, rtol=1e-5, atol=1e-7)

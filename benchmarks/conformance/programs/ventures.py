@@ -120,6 +120,22 @@ def surrogate(checkout: Checkout) -> tuple[Any, ...]:
     return improvements, np.array([0.6, 1.1, 0.05, 1.3]), np.sin(4 * points[:, 0]), np.array([0.4, 0.7])
 
 
+@program("josejimenezluna/pyGPGO", "`matern`: a marginal likelihood and predictions, by the kernel's order too")
+def order_of_kernel(checkout: Checkout) -> tuple[Any, ...]:
+    checkout.bare("pyGPGO", "pyGPGO")
+    checkout.bare("pyGPGO.surrogates", "pyGPGO/surrogates")
+    kernels = checkout.package("pyGPGO.covfunc")
+    process = checkout.package("pyGPGO.surrogates.GaussianProcess").GaussianProcess
+    points = DRAWS.uniform(size=(6, 2))
+
+    def predicted(parameters: Any, values: Any, place: Any) -> Any:
+        model = process(kernels.matern(*parameters))
+        model.fit(points, values)
+        return [model.logp, *model.predict(place[None, :], return_std=True)]
+
+    return predicted, np.array([1.7, 0.6, 1.1, 0.05]), np.sin(4 * points[:, 0]), np.array([0.4, 0.7])
+
+
 @program("kylebarron/suncalc-py", "`get_position`, `getMoonPosition`: the sun and the moon, by an observer's place")
 def sky(checkout: Checkout) -> tuple[Any, ...]:
     suncalc = checkout.package("suncalc.suncalc")
@@ -153,7 +169,7 @@ def indicators(checkout: Checkout) -> tuple[Any, ...]:
     return found, 10 + np.cumsum(DRAWS.normal(size=14)), DRAWS.uniform(0.1, 0.5, size=14)
 
 
-@program("spatialaudio/sfa-numpy", "`modal.radial`, `modal.angular`: fields around arrays of microphones")
+@program("spatialaudio/sfa-numpy", "`modal.radial`, `modal.angular`, `coherence_of_columns`: fields around microphones")
 def microphones(checkout: Checkout) -> tuple[Any, ...]:
     checkout.bare("micarray", "micarray")
     checkout.bare("micarray.modal", "micarray/modal")
@@ -165,7 +181,8 @@ def microphones(checkout: Checkout) -> tuple[Any, ...]:
         found += [radial.circular_pw(2, waves, radius, "open"), radial.spherical_ps(2, waves, radius, 3.0, "rigid")]
         regular, limits = radial.regularize(1 / found[2], 100.0, "softclip")
         legendre, circular = angular.Legendre_matrix(3, np.cos(angles)), angular.cht_matrix(2, angles)
-        return [*found, regular, legendre, circular, util.db(np.abs(found[0]))]
+        coherence = util.coherence_of_columns(found[2])
+        return [*found, regular, legendre, circular, util.db(np.abs(found[0])), coherence]
 
     return fields, np.array([3.0, 9.0, 21.0]), 0.17, np.array([0.3, 1.1, 2.0, 2.6])
 

@@ -62,7 +62,7 @@ class Nearby(Handler[Smooth]):
         elif infinitesimal.combines(along):  # a later factor may be so small that no further terms are needed
             for factor, terms in infinitesimal.leading_terms_needed(along):
                 self.find(factor, terms)
-            along.series = self._series(along)
+            along.series = self._series(along, TERMS)
         else:
             self.find(along, 1)
         if along.standard is None and along.series is not None and along.series.is_bounded():
@@ -82,20 +82,20 @@ class Nearby(Handler[Smooth]):
         asked, terms, end = min(terms, TERMS), min(terms, TERMS), -np.inf
         while not along.is_known(terms):
             yield from infinitesimal.arguments_needed(along, asked)
-            along.series = self._series(along)
+            along.series = self._series(along, asked)
             if along.series.end >= terms or asked == TERMS or along.series.end <= end:
                 along.asked = terms
                 return
             end = along.series.end
             asked = min(asked + terms - end, TERMS)
 
-    def _series(self, along: Along) -> Laurent:
+    def _series(self, along: Along, terms: int) -> Laurent:
         self.done += 1
         if np.size(along.result) > LARGEST or self.done > LONGEST:
             raise OverflowError("an array is too large for series, or the program too long")
         with np.errstate(all="ignore"):
             series = along.series_known()
-            found = series_of(along.primitive, series, along.results(), along.params)
+            found = series_of(along.primitive, series, along.results(), along.params, terms)
             self.merged |= found.merged
             total = infinitesimal.is_total(along.primitive)
             self.outside |= leaves_domain(found, along.result, series, total)

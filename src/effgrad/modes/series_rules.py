@@ -2,17 +2,23 @@
 
 import numpy as np
 
-from effgrad.arrays.laurent import Laurent, bilinear, constant, linear
+from effgrad.arrays.laurent import TERMS, Laurent, bilinear, constant, linear
 from effgrad.arrays.value import Tracer, plain
 from effgrad.modes.taylor import Taylor
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Params, Value
 
+OPERATIONS = 1000  # the operations of a primitive's rule after which no further term is computed
 FEW = 6  # the number of terms that Taylor mode computes for a primitive of kind "general" without a series rule
 
 
-def series_of(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:
-    """Return the series of a result, by the primitive's series rule, by linearity, or by its derivative."""
+def series_of(
+    primitive: Primitive, series: list[Value], primals: list[Value], params: Params, terms: int = TERMS
+) -> Laurent:
+    """Return the series of a result, by the primitive's series rule, by linearity, or by its derivative.
+
+    By its derivative, `terms` are computed at most, since each further one costs more than that before it.
+    """
     if primitive.series is not None:
         given = [constant(p) if s is None else s for s, p in zip(series, primals, strict=True)]
         if primitive.kind == "general":
@@ -34,7 +40,7 @@ def series_of(primitive: Primitive, series: list[Value], primals: list[Value], p
             return primitive.function(*args, **params)
 
         return bilinear(product, series[first], series[second])
-    return _by_derivative(primitive, series, primals, params)
+    return _by_derivative(primitive, series, primals, params, terms)
 
 
 def leaves_domain(found: Laurent, result: Value, series: list[Laurent | None], total: bool) -> bool:
@@ -60,19 +66,23 @@ def _linear(primitive: Primitive, series: list[Value], primals: list[Value], par
     return linear(each, *[s for s in given if s is not None])
 
 
-def _by_derivative(primitive: Primitive, series: list[Value], primals: list[Value], params: Params) -> Laurent:
+def _by_derivative(
+    primitive: Primitive, series: list[Value], primals: list[Value], params: Params, terms: int
+) -> Laurent:
     """Return the series of a function that is smooth at the point, by Taylor mode; NaN if an argument is infinite."""
-    end = min(s.end for s in series if s is not None)
+    end = min(terms, *(s.end for s in series if s is not None))
     end = min(end, FEW) if primitive.kind == "general" else end  # each further term costs twice as much
     if end <= 0 or any(s is not None and s.start < 0 for s in series):
         value = np.asarray(primitive.function(*primals, **params))
         return Laurent(0, np.full((1, *value.shape), np.nan))
     inputs: list[Value] = []
-    with Taylor(end - 1) as taylor:
+    with Taylor(0) as taylor:
         for s, p in zip(series, primals, strict=True):
             first, *others = [p] if s is None else s.from_zero()[:end]
             inputs.append(p if s is None else taylor.variable(first, others))
         if not isinstance(result := primitive(*inputs, **params), Tracer):
             return constant(result)
-        rows = [np.asarray(plain(result.shadow[k])) for k in range(end)]
+        rows = [np.asarray(plain(result.shadow[0]))]
+        while len(rows) < end and taylor.operations <= OPERATIONS:
+            rows.append(np.asarray(plain(result.shadow[len(rows)])))
     return Laurent(0, np.stack(np.broadcast_arrays(*rows)))

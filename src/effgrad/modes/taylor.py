@@ -7,32 +7,24 @@ demand and memoised, so an expression may refer to the series that it defines (y
 rule of a primitive is enough. Griewank and Walther, Evaluating Derivatives (2008), chapter 13.
 """
 
-from collections.abc import Callable, Iterator
-
-import numpy as np
+from collections.abc import Callable
 
 from effgrad.arrays.traced import Traced
-from effgrad.arrays.value import constant, plain
+from effgrad.arrays.value import constant
 from effgrad.modes.mode import Mode
+from effgrad.modes.power_series import (
+    Series,
+    coefficients,
+    is_linear,
+    key_of,
+    product,
+    quotient,
+    zeros_after,
+    zeros_of,
+)
 from effgrad.primitives.elementwise import divide, multiply, where
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Option, Params, Value
-
-
-class Series:
-    """A power series; `rule` computes each coefficient from earlier ones on demand, and `known` keeps them."""
-
-    def __init__(self, first: Value, rule: Callable[[int], Value]) -> None:
-        self.known, self.rule = [first], rule
-
-    def __iter__(self) -> Iterator[Value]:
-        """Iterate over the coefficients that are known so far."""
-        return iter(self.known)
-
-    def __getitem__(self, k: int) -> Value:
-        while len(self.known) <= k:
-            self.known.append(self.rule(len(self.known)))
-        return self.known[k]
 
 
 class Taylor(Mode):
@@ -44,26 +36,49 @@ class Taylor(Mode):
     def __init__(self, order: int) -> None:
         self.order = order
         self.in_rule = False
+        self.operations = 0
+        self.made: dict[object, tuple[Series, object]] = {}  # the series that a rule made, with what their keys name
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
-        moving: list[Value] = [a.shadow if self.owns(a) else None for a in args]
-        primals = [self.primal(a) for a in args]
-        value = primitive(*primals, **params)
-        if primitive is multiply and None not in moving:
-            result = Series(value, _product(moving[0], moving[1]))
-        elif primitive is divide and None not in moving:
-            result = _quotient(moving[0], moving[1], value)
-        elif primitive is where:
-            # `where` is applied to each coefficient. By its derivative, choices would nest with every order.
-            choices = [_zeros_after(p) if s is None else s for p, s in zip(primals[1:], moving[1:], strict=True)]
-            result = Series(value, lambda k: where(primals[0], *[choice[k] for choice in choices]))
-        else:
-            result = Series(value, lambda k: None)
-            result.rule = self._by_derivative(primitive, moving, primals, result, params)
+        key = self._key(primitive, args, params) if self.in_rule else None
+        if key is not None and key in self.made:
+            return self._traced(self.made[key][0])
+        result = self._series(primitive, args, params)
+        if key is not None:
+            self.made[key] = result, args
         if not self.in_rule:
             # All coefficients are computed now, in program order. On demand from the end, a long program would recurse.
             result[self.order]  # noqa: B018 (it computes)
         return self._traced(result)
+
+    def _key(self, primitive: Primitive, args: Value, params: Params) -> object:
+        """Return a key of an operation of a rule, or None; a rule may lead to one operation on many ways.
+
+        The derivatives of order n of a Bessel function are of n + 1 orders, but on 2**n ways.
+        """
+        parts = [id(a.shadow) if self.owns(a) else key_of(a) for a in args]
+        return None if params or None in parts else (primitive, *parts)
+
+    def _series(self, primitive: Primitive, args: Value, params: Params) -> Series:
+        self.operations += 1
+        moving: list[Value] = [a.shadow if self.owns(a) else None for a in args]
+        primals = [self.primal(a) for a in args]
+        value = primitive(*primals, **params)
+        if primitive is multiply and None not in moving:
+            result = Series(value, product(moving[0], moving[1]))
+        elif primitive is divide and None not in moving:
+            result = quotient(moving[0], moving[1], value)
+        elif is_linear(primitive, moving):
+            # It is applied to each coefficient. By its derivative, each coefficient would recurse to all before it.
+            result = Series(value, lambda k: primitive(*coefficients(primitive, moving, primals, k)))
+        elif primitive is where:
+            # `where` is applied to each coefficient. By its derivative, choices would nest with every order.
+            choices = [zeros_after(p) if s is None else s for p, s in zip(primals[1:], moving[1:], strict=True)]
+            result = Series(value, lambda k: where(primals[0], *[choice[k] for choice in choices]))
+        else:
+            result = Series(value, lambda k: None)
+            result.rule = self._by_derivative(primitive, moving, primals, result, params)
+        return result
 
     def _by_derivative(
         self, primitive: Primitive, moving: list[Value], primals: list[Value], result: Series, params: Params
@@ -83,6 +98,8 @@ class Taylor(Mode):
             else:
                 coefficient = zeros_of(result[0]) if derivative is None or k > 1 else derivative
             self.in_rule = outer
+            if not outer:
+                self.made.clear()
             return coefficient
 
         return rule
@@ -97,23 +114,3 @@ class Taylor(Mode):
         """Return an input of the program with the given first coefficients of its series."""
         given = [primal, *others]
         return self._traced(Series(given[0], lambda k: given[k] if k < len(given) else zeros_of(given[0])))
-
-
-def _product(a: Series, b: Series) -> Callable[[int], Value]:
-    return lambda k: sum((a[j] * b[k - j] for j in range(1, k + 1)), start=a[0] * b[k])
-
-
-def _quotient(a: Series, b: Series, value: Value) -> Series:
-    result = Series(value, lambda k: None)
-    result.rule = lambda k: sum((-b[j] * result[k - j] for j in range(1, k + 1)), start=a[k]) / b[0]
-    return result
-
-
-def _zeros_after(constant: object) -> Series:
-    return Series(constant, lambda k: zeros_of(constant))
-
-
-def zeros_of(like: Value) -> Value:
-    """Return zeros with the shape and dtype of a value."""
-    like = plain(like)
-    return np.zeros(np.shape(like), np.result_type(like))[()]

@@ -11,7 +11,7 @@ from effgrad.arrays.layout import NUMERIC_KINDS, dtype_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer
 from effgrad.errors import NotDifferentiable
-from effgrad.modes.taylor import zeros_of
+from effgrad.modes.power_series import zeros_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.primitive import RULED, Primitive

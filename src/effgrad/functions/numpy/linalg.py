@@ -161,12 +161,18 @@ def _matrix_norm(x: Value, ord: Option, keepdims: bool) -> Value:
         sums = np.sum(np.abs(x), axis=-2 if abs(ord) == 1 else -1)
         result = _largest_of(sums, -1) if ord > 0 else np.min(sums, axis=-1)
     elif name == "nuc" or name is None and ord in (2, -2):
-        s = np.linalg.svdvals(x)
+        s = _singular_values(x)
         # `np.abs` gives singular values of 0 the derivative 0; the derivative at a tie for the largest is an average.
         result = np.sum(np.abs(s), -1) if name == "nuc" else _largest_of(s, -1) if ord == 2 else np.min(s, -1)
     else:
         raise ValueError(f"Invalid norm order {ord!r} for matrices")
     return result[..., None, None] if keepdims else result
+
+
+def _singular_values(x: Value) -> Value:
+    """The singular values of matrices; a row or a column has one, its length, which has a series of any order."""
+    one = min(shape_of(x)[-2:]) == 1
+    return _euclidean(x, (-2, -1), False)[..., None] if one else np.linalg.svdvals(x)
 
 
 def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:

@@ -64,6 +64,10 @@ METRICS: dict[str, Value] = {
 }
 
 
+# Metrics of differences, by which the distance of a point to itself is the constant 0.
+OF_DIFFERENCES = frozenset(("euclidean", "sqeuclidean", "cityblock", "chebyshev", "minkowski", "mahalanobis"))
+
+
 def _metric(metric: Value, name: str) -> Value:
     known = isinstance(metric, str) and metric in METRICS
     require(known, f"spatial.distance.{name}", f"the metrics {', '.join(METRICS)}")
@@ -72,6 +76,8 @@ def _metric(metric: Value, name: str) -> Value:
 
 def _cdist(XA: Value, XB: Value, metric: object = "euclidean", **options: Option) -> Value:
     require("out" not in options, "spatial.distance.cdist", "the returned array: leave out= out")
+    if XA is XB and metric in OF_DIFFERENCES:  # else each distance of a point to itself would be a singular point
+        return _squareform(_pdist(np.asarray(XA), metric, **options))
     XA, XB = np.asarray(XA), np.asarray(XB)
     reals("spatial.distance.cdist", XA, XB)
     return _metric(metric, "cdist")(XA[:, None, :], XB[None, :, :], **options)

@@ -147,7 +147,12 @@ def f_degrees(m: Value, n: Value, x: Value) -> tuple[Value, Value]:
 
 
 def kve_order(v: Value, x: Value) -> Value:
-    """Return the partial of `kve(v, x)` in `v`, integrating up and down from the largest value of the integrand."""
+    """Return the partial of `kve(v, x)` in `v`, integrating up and down from the largest value of the integrand.
+
+    At the pole x = 0 it is NaN. Nothing is computed there: in a search for a limit every step would be a singular one.
+    """
+    pole = plain(x) == 0
+    x = np.where(pole, 1.0, x)
     top = np.arcsinh(np.abs(plain(v)) / plain(x))
 
     def part(sign: int) -> Value:
@@ -161,4 +166,4 @@ def kve_order(v: Value, x: Value) -> Value:
 
         return _integral(integrand, exponent, v, x, top, limit=top if sign < 0 else np.inf)
 
-    return part(1) + part(-1)
+    return np.where(pole, np.nan, part(1) + part(-1))
