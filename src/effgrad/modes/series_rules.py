@@ -8,7 +8,9 @@ from effgrad.modes.taylor import Taylor
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Params, Value
 
-OPERATIONS = 1000  # the operations of a primitive's rule after which no further term is computed
+# The operations of a primitive's rule after which no further term is computed, of those asked for and of others. The
+# others are computed for their NaN, which tells that the function is not smooth at the point.
+OPERATIONS, MORE = 1000, 100
 FEW = 6  # the number of terms that Taylor mode computes for a primitive of kind "general" without a series rule
 
 
@@ -17,7 +19,7 @@ def series_of(
 ) -> Laurent:
     """Return the series of a result, by the primitive's series rule, by linearity, or by its derivative.
 
-    By its derivative, `terms` are computed at most, since each further one costs more than that before it.
+    By its derivative, few more than `terms` are computed, since each further one costs more than that before it.
     """
     if primitive.series is not None:
         given = [constant(p) if s is None else s for s, p in zip(series, primals, strict=True)]
@@ -70,7 +72,7 @@ def _by_derivative(
     primitive: Primitive, series: list[Value], primals: list[Value], params: Params, terms: int
 ) -> Laurent:
     """Return the series of a function that is smooth at the point, by Taylor mode; NaN if an argument is infinite."""
-    end = min(terms, *(s.end for s in series if s is not None))
+    end = min(s.end for s in series if s is not None)
     end = min(end, FEW) if primitive.kind == "general" else end  # each further term costs twice as much
     if end <= 0 or any(s is not None and s.start < 0 for s in series):
         value = np.asarray(primitive.function(*primals, **params))
@@ -83,6 +85,6 @@ def _by_derivative(
         if not isinstance(result := primitive(*inputs, **params), Tracer):
             return constant(result)
         rows = [np.asarray(plain(result.shadow[0]))]
-        while len(rows) < end and taylor.operations <= OPERATIONS:
+        while len(rows) < end and taylor.operations <= (OPERATIONS if len(rows) < terms else MORE):
             rows.append(np.asarray(plain(result.shadow[len(rows)])))
     return Laurent(0, np.stack(np.broadcast_arrays(*rows)))
