@@ -58,6 +58,9 @@ def load(name, text="", instead=""):
     if name == C:  # with its ghost in it
         ghost = path.with_name("ghost.py").read_text()
         source = ghost + re.sub(r"^from effgrad.spec.ghost import .*\n", "", source, flags=re.MULTILINE)
+    if name == T:  # with its series in it
+        series = path.with_name("power_series.py").read_text()
+        source = series + re.sub(r"^from effgrad.modes.power_series import \(.*?\)\n", "", source, flags=re.M | re.S)
     assert text in source, f"the text of the mutant is not in {name}: {text!r}"
     module = types.ModuleType(name)
     module.__file__ = str(path)
@@ -807,6 +810,8 @@ MUTANTS = [
     ("products of equal places", T, "a[j] * b[k - j]", "a[j] * b[j]", probe_taylor),
     ("quotients with the wrong sign", T, "sum((-b[j] *", "sum((b[j] *", probe_taylor),
     ("quotients not divided", T, "start=a[k]) / b[0]", "start=a[k])", probe_taylor),
+    ("constants in sums", T, "primal if factor else zeros_of(primal)", "primal", probe_taylor),
+    ("operations of one primitive are one", T, "else (primitive, *parts)", "else primitive", probe_taylor),
     ("no division by the order", T, "derivative.shadow[k - 1] / k", "derivative.shadow[k - 1]", probe_taylor),
     ("no factor in the derivative", T, "(k + 1) * series[k + 1]", "series[k + 1]", probe_taylor),
     ("the derivative at another place", T, "Series(series[1], lambda k", "Series(series[0], lambda k", probe_taylor),
