@@ -197,3 +197,41 @@ def test_a_shape_is_assigned_in_compiled_programs_and_batches(made, f):
     """There it was an AttributeError: the property had no setter."""
     x = np.linspace(0.2, 1.0, 12).reshape(3, 4)
     assert made(f)(x.copy()) == pytest.approx(f(x.copy()), rel=1e-14)
+
+
+WIDE = np.repeat(np.repeat(RNG.normal(size=(2, 3, 2)), 5, 1), 5, 2)[:, ::5, ::5]
+ORDERED = {
+    "ravel": np.ravel, "of a transpose": lambda x, order: np.ravel(x.T, order),
+    "of a function": lambda x, order: np.ravel(np.sin(x), order),
+    "of a function's transpose": lambda x, order: np.ravel(np.sin(x).T, order),
+    "copy": lambda x, order: np.copy(x, order).ravel("K"),
+}  # fmt: skip
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("order", "AKFC")
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("name", ORDERED)
+def test_members_of_a_batch_are_read_in_their_own_order(name, axis, order):
+    """Between the members' elements in memory lay those of other members, so that results had another order."""
+    for stack in (*LAYOUTS.values(), WIDE):
+        members = np.moveaxis(stack, axis, 0)
+        wanted = np.stack([ORDERED[name](member, order) for member in members])
+        batched = vmap(lambda x: ORDERED[name](x, order), in_axes=axis)
+        np.testing.assert_array_equal(batched(stack), wanted)
+        np.testing.assert_array_equal(jvp(batched, (stack,), (stack,))[0], wanted)
+
+
+@pytest.mark.parametrize("order", "AK")
+@pytest.mark.parametrize("name", ORDERED)
+def test_an_argument_with_wide_gaps_keeps_its_order(name, order):
+    """The derivative's copy of the argument was dense."""
+    for x in (WIDE, WIDE[0], WIDE.T):
+        np.testing.assert_array_equal(jvp(lambda x: ORDERED[name](x, order), (x,), (x,))[0], ORDERED[name](x, order))
+
+
+@pytest.mark.parametrize("order", "AK")
+@pytest.mark.parametrize("name", ["ravel", "of a function"])
+def test_an_argument_with_a_broadcast_axis_is_read_in_its_order(name, order):
+    for x in (np.broadcast_to(BASE[0, 0], (3, 2)), np.broadcast_to(BASE, (2, *BASE.shape)).transpose(0, 1, 3, 2)):
+        np.testing.assert_array_equal(jvp(lambda x: ORDERED[name](x, order), (x,), (x,))[0], ORDERED[name](x, order))

@@ -1,6 +1,7 @@
 """The shape and dtype of arrays and numbers, and the order of an array's elements in memory."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def index_parts(index: Index) -> tuple[Value, ...]:
 def memory_like(array: Array, dtype: DTypeLike = None, shared: bool = False) -> Array:
     """Return an unfilled array with an array's shape and strides, negative strides and gaps included.
 
-    Without gaps, but with the same order of axes, if the gaps are wide or, unless `shared`, if an axis is broadcast
+    With narrow gaps, and the same order of axes, if the gaps are wide or, unless `shared`, if an axis is broadcast
     (has stride 0).
     """
     dtype, width = np.dtype(dtype or array.dtype), array.itemsize
@@ -74,11 +75,22 @@ def memory_like(array: Array, dtype: DTypeLike = None, shared: bool = False) -> 
     steps = [step // width for step in array.strides] if regular else []
     ends = [step * (n - 1) for step, n in zip(steps, array.shape, strict=False)]
     length = 1 + sum(map(abs, ends))
-    if array.flags.forc or not regular or length > 4 * array.size:
+    if array.flags.forc or not array.size:
         return np.empty_like(array, dtype, subok=False)
+    if not regular or length > 4 * array.size:
+        return _with_narrow_gaps(array, dtype)
     first = -sum(end for end in ends if end < 0)
     return np.ndarray(array.shape, dtype, np.empty(length, dtype), first * dtype.itemsize, [
         step * dtype.itemsize for step in steps])  # fmt: skip
+
+
+def _with_narrow_gaps(array: Array, dtype: DType) -> Array:
+    """Return an unfilled array, not contiguous, with its axes in the order that NumPy gives results of the array."""
+    flags: list[list[Any]] = [["readonly"], ["writeonly", "allocate"]]
+    result = np.nditer([array, None], ["refs_ok"], flags, [array.dtype, np.dtype(bool)]).operands[1]
+    order = sorted(range(array.ndim), key=lambda k: -result.strides[k])
+    memory = np.empty([array.shape[k] + 1 for k in order], dtype)
+    return memory[tuple(slice(array.shape[k]) for k in order)].transpose(np.argsort(order))
 
 
 def is_dense(array: Array) -> bool:

@@ -16,7 +16,7 @@ tangents, it is the vector mode of Griewank and Walther 2008, section 3.2.
 import math
 from collections.abc import Callable, Sequence, Set
 
-from effgrad.arrays.layout import BASIC, dtype_of, index_parts, shape_of
+from effgrad.arrays.layout import BASIC, dtype_of, index_parts, memory_like, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import PLAIN_TYPES, Tracer, example, outline
 from effgrad.nested import map_leaves
@@ -219,7 +219,7 @@ def _moved(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     numbers = element_numbers(batch.shapes)
     for i, (value, flag) in enumerate(zip(batch.values, batch.flags, strict=True)):
         if flag and batch.count:
-            laid = np.empty_like(outline(value)[0], int)
+            laid = memory_like(outline(value)[0], int)
             laid[...] = numbers[i]
             numbers[i] = laid
     places = np.asarray(primitive.function(*numbers, **params)) - 1

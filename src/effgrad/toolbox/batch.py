@@ -12,10 +12,11 @@ from effgrad.api.checks import is_number
 from effgrad.api.run import run_batched
 from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import derivative, of_function
-from effgrad.arrays.layout import ndim_of, shape_of
+from effgrad.arrays.layout import is_dense, memory_like, ndim_of, shape_of
+from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.arrays.namespace import unwrap, wrap
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import Smooth, Tracer, constant, plain, released, to_operand
+from effgrad.arrays.value import Smooth, Tracer, constant, outline, plain, released, to_operand
 from effgrad.effects import handled
 from effgrad.errors import NotBatched
 from effgrad.modes.batched import Batch
@@ -169,17 +170,36 @@ def _count(leaves: Sequence[Value], axes: Sequence[int | None], size: int | None
 def _axis_first(leaf: Value, axis: int) -> Value:
     """Return an argument with the batch axis first: a copy, unless it is traced, safe from later writes.
 
-    A member has its axes in the same order in memory as in the argument, and is contiguous unless NumPy would then take
-    it for a Fortran array.
+    The members lie in memory one after the other, each with its axes in the same order as in the argument, and with
+    gaps where it has some there: on that depends whether NumPy takes what is made of a member for a Fortran array.
     """
-    leaf = constant(leaf)
+    if isinstance(leaf, Tracer):
+        return _one_after_another(np.moveaxis(constant(leaf), axis, 0))
+    if marking:
+        refuse_marked(leaf)
     moved = np.moveaxis(leaf, axis, 0)
-    if isinstance(moved, Tracer):
-        return moved
-    order = [0, *sorted(range(1, moved.ndim), key=lambda k: -abs(moved.strides[k]))]
-    if order != sorted(order) and len(moved) and not moved[0].flags.f_contiguous:
-        return np.moveaxis(np.array(leaf, order="K"), axis, 0)
-    return np.ascontiguousarray(moved.transpose(order)).transpose(np.argsort(order))
+    if moved.ndim == 1 or not moved.size:
+        return np.ascontiguousarray(moved)
+    member = memory_like(moved[0])
+    low, high = np.lib.array_utils.byte_bounds(member)
+    start = member.__array_interface__["data"][0] - low
+    memory = np.empty(len(moved) * (high - low), np.uint8)
+    members: Value = np.ndarray(moved.shape, moved.dtype, memory, start, (high - low, *member.strides))
+    members[...] = moved
+    return members
+
+
+def _one_after_another(members: Value) -> Value:
+    """Return a traced batch whose members lie in memory one after the other: a copy if they do not."""
+    strides: Value = np.abs(outline(members).strides)
+    if len(members) == 1 or strides.max() == strides[0]:
+        return members
+    order = [0, *sorted(range(1, members.ndim), key=lambda k: -strides[k])]
+    laid = np.transpose(members, order)
+    if is_dense(outline(members)[0]):
+        return np.transpose(laid.copy(), np.argsort(order))
+    with_gaps = np.pad(laid, [(0, 0), *[(0, 1)] * (members.ndim - 1)])
+    return np.transpose(with_gaps[tuple(map(slice, laid.shape))], np.argsort(order))
 
 
 def _rows(array: Value, axis: int) -> Value:
