@@ -6,6 +6,7 @@ differences in extended precision check the formulas. Every mode and order has t
 
 import numpy as np
 import pytest
+import scipy.special as sp
 
 from effgrad import compile, grad, hessian, hvp, jacobian, jvp, second_order, taylor, vjp
 from effgrad.modes import READABLE
@@ -366,3 +367,23 @@ def test_an_error_of_the_program_in_a_run_beside_the_point_is_shown():
         runs.clear()
         with pytest.raises(KeyError):
             grad(lambda x, failing=failing: f(x, failing))(np.zeros(2))
+
+
+# Hessians by the first terms of the power series (the NIST Digital Library of Mathematical Functions, 10.2.2).
+OF_BESSEL = {
+    "Bessel function of a norm": (lambda x: sp.j0(norm(x)), -EYE / 2),
+    "Bessel function of an order, of a norm": (lambda x: sp.jv(2, norm(x)), EYE / 4),
+    "modified Bessel function of a root": (lambda x: sp.i0(np.sqrt(x @ x)), EYE / 2),
+    "norm times a Bessel function": (lambda x: sp.iv(1.0, norm(x)) * norm(x), EYE),
+    "spherical Bessel function of a norm": (lambda x: sp.spherical_jn(0, norm(x)), -EYE / 3),
+}
+
+
+@pytest.mark.parametrize("row", OF_BESSEL)
+def test_bessel_functions_of_a_norm(row):
+    """Their Hessians were NaN: the series of neighbouring orders doubled the work with each term."""
+    f, exact = OF_BESSEL[row]
+    for found in (hessian(f)(ZERO), compile(hessian(f), "numpy")(ZERO), hessian(f, mode="hessian")(ZERO)):
+        np.testing.assert_allclose(found, exact, atol=1e-12)
+    np.testing.assert_allclose(hvp(f, ZERO, DIRECTION), exact @ DIRECTION, atol=1e-12)
+    np.testing.assert_allclose(grad(f)(ZERO), ZERO, atol=1e-12)
