@@ -111,6 +111,20 @@ def replaced_by_a_pipe(path):
     os.mkfifo(path)
 
 
+def replaced_by_a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("replace", [replaced_by_a_link, replaced_by_a_pipe, replaced_by_a_folder])
+def test_a_secret_that_is_no_plain_file_is_refused_by_its_name(fresh, monkeypatch, replace):
+    """A folder in its place was named by the number of a file descriptor, and a link by levels of symbolic links."""
+    run()
+    replace(fresh / "secret")
+    with pytest.warns(UserWarning, match="secret is not a plain file"):
+        assert compiled_again(monkeypatch) == MODULES
+
+
 @pytest.mark.parametrize("replace", [replaced_by_a_link, replaced_by_a_pipe, lambda path: path.chmod(0o666)])
 def test_links_pipes_and_files_that_others_may_write_to_are_not_read(fresh, monkeypatch, replace):
     run()

@@ -124,9 +124,16 @@ def _check(status: os.stat_result, path: pathlib.Path, is_kind: Callable[[int], 
 
 def _read(path: pathlib.Path) -> bytes:
     """Return the bytes of a plain file of the user's; no link is followed, and opening a pipe does not block."""
+    if path.is_symlink():
+        raise Refused(f"{path} is not a plain file or folder")
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with open(os.open(path, flags), "rb") as file:
-        _check(os.fstat(file.fileno()), path, stat.S_ISREG)
+    descriptor = os.open(path, flags)
+    try:
+        _check(os.fstat(descriptor), path, stat.S_ISREG)
+    except Refused:
+        os.close(descriptor)
+        raise
+    with open(descriptor, "rb") as file:
         return file.read()
 
 
