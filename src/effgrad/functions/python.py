@@ -17,7 +17,9 @@ from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import as_array
 from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import UFUNCS, Tracer, example, plain, plain_tree, traced_inside
+from effgrad.arrays.written import read
 from effgrad.functions.numpy.iteration import Nditer
+from effgrad.functions.scipy.tables import Calling
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
 from effgrad.primitives.ufuncs import scaled
@@ -178,10 +180,19 @@ def _of_complex(rule: Function) -> Function:
     return lambda *args: rule(*[arg if dtype_of(arg).kind == "c" else arg + 0j for arg in args])
 
 
+_sum_of_list = as_computed(math.fsum, sum)
+
+
+def _fsum(values: Value, /) -> Value:
+    """Return `math.fsum` of any iterable; whether an item is traced shows only when all have been taken."""
+    values = read(values)
+    values = values if isinstance(values, Tracer) else list(values)
+    return _sum_of_list(values) if traced_inside(values) else math.fsum(values)
+
+
 # Functions that have no equal in NumPy: the value is the function's own, the derivative that of the definition here.
 DEFINITIONS: dict[Value, dict[str, Value]] = {
     math: {
-        "fsum": sum,
         "dist": lambda p, q: np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q, strict=True))),
         "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
         "prod": lambda values, start=1: functools.reduce(operator.mul, values, start),
@@ -205,7 +216,7 @@ OF_NUMBERS = {
 STEPS = ("floor", "ceil", "trunc", "isclose", "isnan", "isinf", "isfinite")
 
 RULES: list[Reached] = [
-    *_named(math),
+    *_named(math), (math, "fsum", Calling(_fsum)),
     *_named(cmath),
     *((math, name, _of_real(_numeric(getattr(math, name), same))) for name, same in OF_NUMBERS.items()),
     *(
