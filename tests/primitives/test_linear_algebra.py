@@ -318,3 +318,13 @@ def test_a_value_that_is_not_the_definitions_is_refused():
         return
     with pytest.raises(NoRule, match="solve_sylvester called like this"):
         grad(lambda q: np.sum(np.abs(sl.solve_sylvester(a, A, q))))(COMPLEX[0])
+
+
+@pytest.mark.parametrize("ord", [2, -2, "nuc"])
+def test_a_norm_of_a_row_or_a_column_is_numpys_to_the_bit(ord):
+    """It was the vector's length, which NumPy's singular value is only up to rounding."""
+    for draw in range(20):
+        x = np.random.default_rng(draw).normal(size=(4, 1) if draw % 2 else (1, 3))
+        value, slope = jvp(lambda x: np.linalg.norm(x, ord), (x,), (x,))
+        assert value == np.linalg.norm(x, ord)
+        assert slope == pytest.approx(value, rel=1e-14)

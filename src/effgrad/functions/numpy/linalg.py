@@ -171,8 +171,10 @@ def _matrix_norm(x: Value, ord: Option, keepdims: bool) -> Value:
 
 def _singular_values(x: Value) -> Value:
     """The singular values of matrices; a row or a column has one, its length, which has a series of any order."""
-    one = min(shape_of(x)[-2:]) == 1
-    return _euclidean(x, (-2, -1), False)[..., None] if one else np.linalg.svdvals(x)
+    return _length_of_one(x) if min(shape_of(x)[-2:]) == 1 else np.linalg.svdvals(x)
+
+
+_length_of_one = as_computed(np.linalg.svdvals, lambda x: _euclidean(x, (-2, -1), False)[..., None])
 
 
 def _vector_norm(x: Value, ord: Option, axis: Axis, keepdims: bool) -> Value:
