@@ -206,3 +206,38 @@ def lens(checkout: Checkout) -> tuple[Any, ...]:
         return [found.x, found.y, found.L, found.M, found.opd, made.paraxial.f2()]
 
     return rays, np.array([60.0, -80.0]), np.array([8.0, 65.0]), 1.52
+
+
+@program("pyet-org/pyet", "`pm_fao56`, `penman`, `turc`, `hamon` and ten others: evaporation, by the weather")
+def evaporation(checkout: Checkout) -> tuple[Any, ...]:
+    pyet, pandas = checkout.package("pyet"), checkout.package("pandas")
+    days = pandas.date_range("2001-06-01", periods=5)
+
+    def demands(*weather: Any) -> Any:
+        mean, sun, wind, humid = (pandas.Series(x, index=days) for x in weather)
+        high, low = mean + 5.0, mean - 4.0
+        options = {"rs": sun, "elevation": 100.0, "lat": 0.9, "tmax": high, "tmin": low, "rh": humid}
+        found = [f(mean, wind, **options) for f in (pyet.pm_fao56, pyet.penman, pyet.pm_asce)]
+        found += [pyet.priestley_taylor(mean, **options), pyet.turc(mean, sun, humid), pyet.jensen_haise(mean, sun)]
+        found += [pyet.makkink(mean, sun, elevation=100.0), pyet.hargreaves(mean, high, low, 0.9)]
+        found += [pyet.abtew(mean, sun), pyet.oudin(mean, 0.9), pyet.hamon(mean, 0.9), pyet.romanenko(mean, humid)]
+        found += [pyet.haude(mean, humid), pyet.linacre(mean, 100.0, 0.9, tmax=high, tmin=low)]
+        return [series.to_numpy() for series in found]
+
+    return demands, *(DRAWS.uniform(*ends, size=5) for ends in ((14, 20), (12, 20), (1, 4), (50, 80)))
+
+
+@program("spectralpython/spectral", "`ace`, `rx`, `matched_filter`, `mnf`, `unmix`: detectors in images of many bands")
+def bands(checkout: Checkout) -> tuple[Any, ...]:
+    spectral = checkout.package("spectral")
+    algorithms = checkout.package("spectral.algorithms.algorithms")
+
+    def detected(image: Any) -> Any:
+        signal, noise = algorithms.calc_stats(image), algorithms.noise_from_diffs(image)
+        found = [signal.mean, signal.cov, noise.cov, algorithms.mnf(signal, noise).napc.eigenvalues]
+        found += [detector(image, image[0, 0]) for detector in (spectral.matched_filter, spectral.ace)]
+        found += [spectral.rx(image), algorithms.ndvi(image, 1, 3), algorithms.unmix(image, image[2, :2])]
+        found += [algorithms.spectral_angles(image, image[1, :3] * 1.1 + 0.01), algorithms.orthogonalize(image[0])]
+        return [*found, spectral.remove_continuum(image[0], np.arange(6.0))]
+
+    return detected, DRAWS.uniform(0.1, 1.0, size=(4, 5, 6))
