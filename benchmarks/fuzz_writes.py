@@ -1,9 +1,10 @@
 """Random programs with views and writes, against NumPy's value and complex step.
 
-    PYTHONPATH=src:tests python -m benchmarks.fuzz_writes [--count 10000] [--first 0]
+    PYTHONPATH=src:tests python -m benchmarks.fuzz_writes [--count 10000] [--first 0] [--loops]
 
 The programs and the oracle are those of `tests/mutating.py`. Each runs forward and in reverse, every fourth in delta
-mode and with a checkpoint too, one in ten compiled. It prints what disagrees, with the seed that shows it.
+mode and with a checkpoint too, one in ten compiled; with `--loops`, programs with loops around such statements, all
+compiled. It prints what disagrees, with the seed that shows it.
 """
 
 import argparse
@@ -18,6 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--loops", action="store_true")
     options = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     warnings.simplefilter("ignore")
@@ -25,7 +27,8 @@ def main() -> None:
         for seed in range(options.first, options.first + options.count):
             runs = ["forward", "reverse", *(["delta", "checkpoint"] if seed % 4 == 0 else [])]
             runs += ["compiled"] if seed % 20 == 0 else ["compiled to NumPy"] if seed % 20 == 10 else []
-            found = list(mutating.disagreements(seed, runs))
+            runs = ["compiled"] if options.loops else runs
+            found = list(mutating.disagreements(seed, runs, options.loops))
             for message in found:
                 print(f"seed {seed}: {message}")
             counts[found[0].split(",")[0] if found else "right"] += 1

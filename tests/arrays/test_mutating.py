@@ -1,6 +1,7 @@
 """Random programs with views and writes: the value to the bit, and the derivative of NumPy's complex step."""
 
 import re
+import warnings
 
 import mutating
 import numpy as np
@@ -17,6 +18,17 @@ def test_random_programs_with_views_and_writes(chunk):
         for seed in range(chunk * 40, chunk * 40 + 40):
             runs = [*EAGER, "compiled", "compiled to NumPy"] if seed % 20 == 0 else EAGER
             assert not list(mutating.disagreements(seed, runs)), mutating.generate(seed)[0]
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("chunk", range(12))
+def test_random_programs_with_loops(chunk):
+    """`python -m benchmarks.fuzz_writes --loops` runs more of them."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(chunk * 25, chunk * 25 + 25):
+            found = list(mutating.disagreements(seed, ["compiled"], loops=True))
+            assert not found, mutating.generate(seed, 7, loops=True)[0]
 
 
 def test_the_generator_draws_every_statement():

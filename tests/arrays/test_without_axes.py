@@ -131,6 +131,8 @@ def test_an_array_without_axes_changes_in_place_each_time(make):
         s[()] = s * t
         s[s > 0.0] *= 2.0
         np.copyto(t, t * x, where=t > 0.0)
+        t.ravel()[-1] *= 1.5
+        t.reshape(1)[0] += s
         u = copy.copy(s)
         u *= 0.5
         kinds.update([isinstance(s, np.ndarray), isinstance(u, np.ndarray), not isinstance(+s, np.ndarray)])

@@ -306,8 +306,9 @@ class Storage:
     def _from_base(self, addresses: Value) -> Value:
         if addresses is self.addresses:
             return self.base
-        if not self.addresses.shape:  # of one element, which a mask of one truth value reads into a vector
-            return np.broadcast_to(self.base, addresses.shape)
+        if not self.addresses.shape:  # of one element, which a view with axes, or a mask, reads into an array
+            elements = np.broadcast_to(self.base, addresses.shape or (1,))
+            return elements if addresses.shape else elements[0]
         return picked(self.base, addresses, self.addresses)
 
     def _cast(self, value: Value) -> Value:

@@ -39,7 +39,8 @@ def check_arrays(loop: Loop, capture: Capture, found: Mapping[str, Value], later
     views = [(n, v) for n, value in found.items() if n in known for v in views_in(value)]
     doubtful = {
         n for n, v in views
-        if capture.class_of(v.buffer) & (inputs | {w.buffer for _, w in views if w is not v}) - {v.buffer}
+        if v.buffer.viewing
+        or capture.class_of(v.buffer) & (inputs | {w.buffer for _, w in views if w is not v}) - {v.buffer}
     }  # fmt: skip
     if doubtful & places:
         raise NotCaptured("an array with two names that is assigned to an attribute")

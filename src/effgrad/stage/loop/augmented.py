@@ -19,6 +19,12 @@ def _check_attribute(holder: Value, key: str, old: Value) -> None:
         check_holder(holder, key)
 
 
+def _check_axes(value: Value) -> None:
+    """Raise if a value is an array without axes that is held like a number, and so cannot be changed in place."""
+    if may_be_in_place(value) and not isinstance(value, View):
+        raise NotCaptured("an array without axes is changed in place")
+
+
 class Augmented(Iteration):
     """Augmented assignment, which evaluates its target once; `Capture` adds the other statements."""
 
@@ -38,8 +44,7 @@ class Augmented(Iteration):
         if isinstance(old, MutableSequence | MutableMapping | MutableSet):
             self.extend(old, s.op, value)
             return
-        if may_be_in_place(old):
-            raise NotCaptured("an array without axes is changed in place")
+        _check_axes(old)
         new = self.binary(s.op, old, value)
         if isinstance(s.target, ast.Attribute):
             _check_attribute(holder, s.target.attr, old)
@@ -68,8 +73,7 @@ class Augmented(Iteration):
         """`array[key] += value`."""
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
         old = self.subscript(array, key)
-        if isinstance(array, list | dict) and may_be_in_place(old):
-            raise NotCaptured("an array without axes in a container is changed in place")
+        _check_axes(old if isinstance(array, list | dict) else array)
         if isinstance(array, list) and replaces(target, others=True) and any(x.shape for x in views_in(old)):
             raise NotCaptured("an array in a list whose items are replaced is changed in place")
         new = self.binary(s.op, old, self.expression(s.value, frame))

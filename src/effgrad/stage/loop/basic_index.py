@@ -219,7 +219,9 @@ class Indexed(Statements):
         if isinstance(value, View):
             return View(value.buffer, value.base, [value.axes[a] for a in order])
         names = [value.names[a] for a in order]
-        return self.view_of(self.new_lazy(names, [value.shape[a] for a in order], value.value), value)
+        found = self.view_of(self.new_lazy(names, [value.shape[a] for a in order], value.value), value)
+        found.reordered = value.reordered or order != sorted(order)
+        return found
 
     def reshape(self, value: View | Lazy, shape: Sequence[int]) -> View | Lazy:
         """Return a copy of the elements in another shape, written along the common factors of both shapes."""

@@ -23,7 +23,8 @@ class Buffer:
     """Memory of a constant shape. A `cleared` buffer is zero when the region starts; one with `data` is a constant.
 
     `reach` holds the bounds of its integers, if they are known. An integer type without machine code is stored in 64
-    bits, and `narrow` is then its type in the user's program.
+    bits, and `narrow` is then its type in the user's program. Arrays there that are `reordered` do not lie in C order,
+    and a `viewing` buffer is the copy of a view, which a loop leaves behind.
     """
 
     name: str
@@ -33,6 +34,8 @@ class Buffer:
     data: np.ndarray | None = None
     reach: tuple[int, int] | None = None
     narrow: DType | None = None
+    reordered: bool = False
+    viewing: bool = False
 
     @property
     def size(self) -> int:

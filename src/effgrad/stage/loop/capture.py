@@ -52,7 +52,6 @@ from effgrad.stage.loop.operands import (
     View,
     classes_of,
     flat,
-    may_be_in_place,
     symbolic,
 )
 from effgrad.stage.loop.places import Place, setter
@@ -213,6 +212,8 @@ class Capture(Augmented):
 
     def rebind(self, array: Value, new: Value) -> Value:
         """Rebind all names of an array to its new value after an in-place write."""
+        if isinstance(array, Lazy) and not array.shape:
+            raise NotCaptured("an array without axes is written to")
         self.touched.add(array)
         self.twins.replace(array, new)
         for own in [*[f.own for f in self.frames], *self.scopes]:
@@ -228,7 +229,7 @@ class Capture(Augmented):
     def as_memory(self, value: Value) -> View:
         """Return an array as memory that the program can write to; a lazy array is stored, and its names rebound."""
         array = self.rebind(value, self.stored_at_home(value)) if isinstance(value, Lazy) else value
-        if not isinstance(array, View) or may_be_in_place(value):
+        if not isinstance(array, View):
             raise NotCaptured("an item of something that is not an array with axes is assigned")
         self.touched.add(array.buffer)
         return array

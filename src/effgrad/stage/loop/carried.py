@@ -47,3 +47,13 @@ class Unknown:
 
     def __init__(self, key: tuple[Value, str]) -> None:
         self.key = key
+
+
+def exchanged_in(found: list[tuple[str, Cell, Value, Value]]) -> set[Cell]:
+    """The cells that each step fills from one another in turn, as in `a, b = b, a`: each keeps an array of another."""
+    cells = {cell.view.buffer: cell for _, cell, _, _ in found}
+    before = {cell: cells.get(v.buffer) for _, cell, _, v in found if isinstance(v, View) and not cell.holds(v)}
+    turning = set(before)
+    while left := {cell for cell in turning if before[cell] not in turning}:
+        turning -= left
+    return turning

@@ -9,7 +9,7 @@ from effgrad.living import LivingSet
 from effgrad.stage.loop import objects, planes
 from effgrad.stage.loop.affine import NotCaptured, affine, as_constant, variable
 from effgrad.stage.loop.buffers import Buffer, load
-from effgrad.stage.loop.carried import Cell, Growth, Unknown
+from effgrad.stage.loop.carried import Cell, Growth, Unknown, exchanged_in
 from effgrad.stage.loop.containers import like, parts_of, same_structure
 from effgrad.stage.loop.desugar import origin
 from effgrad.stage.loop.evaluator import Evaluator
@@ -29,7 +29,7 @@ from effgrad.stage.loop.operands import (
     whole_view,
     without_axes,
 )
-from effgrad.stage.loop.same_arrays import array_after, is_whole
+from effgrad.stage.loop.same_arrays import array_after, check_shapes, is_whole
 
 UNBOUND: Any = object()
 # The key in `facts` for the number of first steps of a loop that must be peeled, that is, captured before the loop: the
@@ -317,20 +317,23 @@ class Cells:
 
     def note_copies(self, copies: list[tuple[Buffer, Value]], made: set[Buffer]) -> None:
         """Note which cells hold copies of one array: of an array from before the loop, or of one that has two names."""
-        first: dict[int, Buffer] = {}
+        capture, first = self.capture, dict[int, Buffer]()
         for own, value in copies:
-            if isinstance(value, View) and value.buffer is not own:
-                if value.buffer not in made or len(self.capture.class_of(value.buffer)) > 1:
-                    self.capture.unite(own, value.buffer)
-            if isinstance(value, View | Lazy) and value.shape:
-                source = id(value.buffer if isinstance(value, View) else value)
-                self.capture.unite(own, first.setdefault(source, own))
+            if not isinstance(value, View | Lazy) or not value.shape:
+                continue
+            arrays = capture.twins.of(value)
+            own.viewing |= len(arrays) > 1 or value.reordered
+            for array in arrays:
+                if isinstance(array, Buffer) and (array not in made or len(capture.class_of(array)) > 1):
+                    capture.unite(own, array)
+                capture.unite(own, first.setdefault(id(array), own))
 
     def after(self, frame: Frame) -> None:
         """After the loop, bind carried names to their cells, and remove the names that are not read later."""
         for name in self.names:
             if name not in self.inner:
                 frame.own.pop(name, None)
+        check_shapes(self.out, self.capture.ranges)
         frame.own.update(self.out)
         for cell in flat(list(self.inner.values())):
             if isinstance(cell, Cell) and cell.last is not None:
@@ -363,16 +366,6 @@ def kept_in(block: Block, found: list[tuple[str, Cell, Value, Value]]) -> dict[B
     changed = writes_in(block)
     return {cell.view.buffer: first for _, cell, first, value in found
             if value is cell.view and cell.view.buffer not in changed}  # fmt: skip
-
-
-def exchanged_in(found: list[tuple[str, Cell, Value, Value]]) -> set[Cell]:
-    """The cells that each step fills from one another in turn, as in `a, b = b, a`: each keeps an array of another."""
-    cells = {cell.view.buffer: cell for _, cell, _, _ in found}
-    before = {cell: cells.get(v.buffer) for _, cell, _, v in found if isinstance(v, View) and not cell.holds(v)}
-    turning = set(before)
-    while left := {cell for cell in turning if before[cell] not in turning}:
-        turning -= left
-    return turning
 
 
 def _has(found: list[tuple[str, Cell, Value, Value]], buffer: Buffer, name: str) -> bool:

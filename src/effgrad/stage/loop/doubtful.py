@@ -15,7 +15,7 @@ from effgrad.stage.loop.number_classes import (
     are_floats,
     refuse_class,
 )
-from effgrad.stage.loop.operands import Lazy, Value
+from effgrad.stage.loop.operands import Lazy, Value, View
 
 
 class Numbers:
@@ -28,6 +28,11 @@ class Numbers:
 
     def number(self, value: Element, weak: bool = False) -> Lazy:
         return self.new_lazy((), (), value, weak)
+
+    def in_order_of(self, operands: Sequence[View | Lazy], result: Lazy) -> Lazy:
+        """Return a result, and note that its elements lie in the order of its operands', as NumPy's do."""
+        result.reordered = any(p.reordered for p in operands)
+        return result
 
     def certain(self, value: Value) -> Value:
         """Return a number; one that is a `float` or its subclass `np.float64` as the latter."""

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.arrays.value import Tracer, example
+from effgrad.arrays.value import Tracer, contiguous, example
+from effgrad.arrays.written import memory_of
 from effgrad.program.own_numbers import is_own_number
 from effgrad.stage.loop import (
     asked,
@@ -68,6 +69,14 @@ RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items
 CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 114: repr, 115: str, 97: ascii}
 
 
+def _item(value: Value, key: Value) -> Value:
+    """An item of a known object. A view of an array without axes would lose what is written to it."""
+    found = value[key]
+    if isinstance(found, np.ndarray) and not np.ndim(value):
+        raise NotCaptured("a view of an array without axes")
+    return found
+
+
 class Kind(NamedTuple):
     """The facts about a value that are known before it is computed."""
 
@@ -102,11 +111,12 @@ class Evaluator(Choices):
             return self.lift_parts(value)
         if is_own_number(value):
             raise NotCaptured(f"a number of the class {type(value).__name__}")
-        is_array = isinstance(value, np.ndarray) and value.ndim > 0
-        if not isinstance(value, Tracer) and not is_array:
-            return value  # complex numbers too
-        if not isinstance(value, Tracer) and type(value) not in (np.ndarray, np.memmap):  # it may define the operators
-            raise NotCaptured(f"an array of the class {type(value).__name__}")
+        is_array = isinstance(value, np.ndarray) and (value.ndim > 0 or memory_of(value) is not None)
+        if not isinstance(value, Tracer):
+            if not is_array:
+                return value  # complex numbers too
+            if type(value) not in (np.ndarray, np.memmap):  # it may define the operators
+                raise NotCaptured(f"an array of the class {type(value).__name__}")
         if id(value) not in self.lifted:
             changes = isinstance(value, Tracer) or value.dtype.kind in "fc" or (id(value), WRITTEN) in self.facts
             found = self.input(value) if changes else self.table_view(value) if value.dtype.kind in "iub" else value
@@ -132,6 +142,7 @@ class Evaluator(Choices):
         """Make an input of real numbers: a value, or one plane of a complex one."""
         buffer = self.buffer("x", np.shape(like), dtype, narrow=True)
         self.inputs.append((value, buffer))
+        buffer.reordered = not contiguous(value.value if isinstance(value, Plane) else value)
         if np.shape(like):
             return whole_view(buffer)
         self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
@@ -275,16 +286,14 @@ class Evaluator(Choices):
         """`value[key]`."""
         if symbolic([value, key]) and (method := method_of(value, "__getitem__")) is not None:
             return self.inline(method, [value, key], {})
+        if isinstance(value, np.ndarray) and symbolic([key]):
+            value = planes.as_planes(self, value) if value.dtype.kind == "c" else self.table_view(value)
         if isinstance(value, Complex):
             return Complex(*[self.subscript(p, key) for p in value])
-        if isinstance(value, np.ndarray) and value.dtype.kind == "c" and symbolic([key]):
-            return self.subscript(planes.as_planes(self, value), key)
-        if isinstance(value, np.ndarray) and symbolic([key]):
-            value = self.table_view(value)
         if type(value) is dict and not symbolic([key]) and (name := self.places.name(value, key)) is not None:
             return self.held(name)
         if not isinstance(value, View | Lazy):
-            return self.item_at(value, key) if symbolic([key]) else self.lift(value[key])
+            return self.item_at(value, key) if symbolic([key]) else self.lift(_item(value, key))
         if masks.is_mask(key):
             return masks.select(self, value, key)
         if fancy.is_fancy(key):

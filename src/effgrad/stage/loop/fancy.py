@@ -191,7 +191,7 @@ def applied(c: Symbols, f: Value, args: Sequence[Value], kwargs: Params, fresh: 
     output.own = True
     if is_view:
         c.view_of(output, [args[k] for k in places])
-    return output if output.axes else c.number(output.element(()))
+    return output if isinstance(result, np.ndarray) else c.number(output.element(()))
 
 
 def _example(function: Function, samples: Sequence[Value], name: str) -> tuple[Value, bool]:

@@ -184,13 +184,13 @@ class Loops:
             return Complex(*[self.stored(capture, v, inputs) for v in value])
         if (items := parts_of(value)) is not None:
             return like(value, [self.stored(capture, v, inputs) for v in items])
-        if isinstance(value, View):
+        if isinstance(value, View) and value.axes:
             if is_whole(value):
                 return value
             if value.buffer in inputs or not value.own:
                 raise NotCaptured("a view of an array, made in the loop and used after it")
             return capture.store(value)
-        if isinstance(value, Lazy | Affine):
+        if isinstance(value, View | Lazy | Affine):
             return stored_number(capture, value)
         if isinstance(value, Growing):
             return self.stored(capture, capture.seen(value), inputs)
@@ -199,7 +199,7 @@ class Loops:
         return value
 
 
-def stored_number(capture: Capture, value: Lazy | Affine) -> Value:
+def stored_number(capture: Capture, value: View | Lazy | Affine) -> Value:
     """A number or an array that a loop has computed, in a buffer; an integer that is known remains one."""
     if isinstance(value, Affine) and not value.terms:
         return value.constant
@@ -246,7 +246,8 @@ def write_planes(values: Mapping[Buffer, Value], changed: set[Buffer], parts: di
 
 def check_memory(values: Mapping[Buffer, Value], changed: set[Buffer], tables: Sequence[np.ndarray]) -> None:
     """Raise if an array that a loop writes to shares memory with another array that it uses, or with a constant."""
-    arrays = [(b, v.value if isinstance(v, Plane) else v, isinstance(v, Plane)) for b, v in values.items() if b.shape]
+    inputs = [(b, v.value if isinstance(v, Plane) else v, isinstance(v, Plane)) for b, v in values.items()]
+    arrays = [found for found in inputs if isinstance(found[1], np.ndarray)]
     for number, (b, value, plane) in enumerate(arrays):
         if b in changed and any(_share(value, table) for table in tables):
             raise NotCaptured("an array of constants in it shares memory with one that is written to")

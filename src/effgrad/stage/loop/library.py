@@ -22,6 +22,7 @@ from effgrad.stage.loop.element import (
     element,
     primitive_of,
 )
+from effgrad.stage.loop.number_classes import Memory
 from effgrad.stage.loop.operands import (
     Complex,
     Extent,
@@ -96,7 +97,9 @@ def _asarray(c: Symbols, a: Value, dtype: DTypeLike = None) -> Value:
 @rule(np.array, np.copy, np.ascontiguousarray)
 def _array(c: Symbols, value: Value, dtype: DTypeLike = None, order: Option = "K") -> Value:
     if not symbolic([value]):
-        return np.array(value, dtype)
+        return np.array(value, dtype, order=order)
+    if order not in ("K", "C"):
+        raise NotCaptured(f"the order {order!r} of an array")
     value = c.stacked(value) if isinstance(value, list | tuple) else value
     if dtype is not None and np.dtype(dtype).kind == "c":
         return planes.copied(c, value, dtype)
@@ -193,7 +196,9 @@ def _reshape(c: Symbols, a: Value, shape: Value) -> View | Lazy:
 @rule(np.ravel)
 def _ravel(c: Symbols, a: Value) -> View | Lazy:
     value = as_array(c, a)
-    return value if len(value.shape) == 1 else c.reshape(value, [-1])
+    if len(value.shape) != 1:
+        return c.reshape(value, [-1])
+    return c.copy(value) if isinstance(value, View) and not value.is_dense else value
 
 
 @rule(np.expand_dims)
@@ -308,7 +313,7 @@ def method(c: Symbols, value: View | Lazy, name: str, args: list[Value], kwargs:
     if set(kwargs) - {"copy"}:
         raise NotCaptured(f"the method {name!r} with the arguments {sorted(kwargs)}")
     if name == "copy":
-        return c.copy(value)
+        return _copy(c, value)
     if name == "astype":
         return _astype(c, value, args[0])
     if name == "item" and not args:
@@ -319,13 +324,19 @@ def method(c: Symbols, value: View | Lazy, name: str, args: list[Value], kwargs:
     raise NotCaptured(f"the method {name!r} of an array")
 
 
+def _copy(c: Symbols, value: View | Lazy) -> View | Lazy:
+    """The copy of an array; a number is its own."""
+    return c.copy(value) if value.shape or may_be_in_place(value) else value
+
+
 def _astype(c: Symbols, value: Value, dtype: DTypeLike) -> Lazy | Complex:
     lazy = c.lazy(value)
     if np.dtype(dtype).kind == "c":
         return planes.copied(c, value, dtype)
     if lazy.dtype.kind == "f" and np.dtype(dtype).kind != "f":
         raise NotCaptured("floats are converted to integers")
-    return c.new_lazy(lazy.names, lazy.shape, cast(lazy.value, np.dtype(dtype)))
+    found = c.new_lazy(lazy.names, lazy.shape, cast(lazy.value, np.dtype(dtype)))
+    return without_axes(found, Memory.OWN) if may_be_in_place(value) else found
 
 
 def call_into(c: Symbols, f: Any, args: list[Value], kwargs: Params) -> View:

@@ -51,12 +51,29 @@ class View:
         self.own = False
 
     @property
+    def memory(self) -> Memory:
+        """The memory of a view without axes, which is no number."""
+        return Memory.NONE if self.axes else Memory.OWN if self.own else Memory.SHARED
+
+    @property
     def shape(self) -> tuple[Extent, ...]:
         return tuple([as_constant(a.extent) for a in self.axes])
 
     @property
     def dtype(self) -> DType:
         return self.buffer.narrow or self.buffer.dtype
+
+    @property
+    def reordered(self) -> bool:
+        """Whether the axes of the array in the user's program may not lie in memory in C order."""
+        axes = [a.axis for a in self.axes if a.axis is not None]
+        return self.buffer.reordered and len(self.axes) > 1 or axes != sorted(axes)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements of a vector certainly lie one after the other in the user's program."""
+        last = self.axes[0].axis == len(self.buffer.shape) - 1 and self.axes[0].step == 1
+        return last and not self.buffer.reordered
 
     def at(self, point: Sequence[Extent]) -> tuple[Affine, ...]:
         """The indices into the buffer of the view's element at a point."""
@@ -84,7 +101,7 @@ class Lazy:
     ) -> None:  # fmt: skip
         self.names, self.value, self.is_weak, self.doubt = tuple(names), value, weak, doubt
         self.shape: tuple[Extent, ...] = tuple([as_constant(n) for n in shape])
-        self.memory = Memory.NONE
+        self.memory, self.reordered = Memory.NONE, False
 
     @property
     def dtype(self) -> DType:
@@ -284,7 +301,7 @@ def may_be_in_place(value: Value) -> bool:
     if isinstance(value, np.ndarray):
         return not value.ndim
     lazies = value if isinstance(value, Complex) else (value,)
-    return any(c.memory != Memory.NONE for x in lazies if isinstance(x, Lazy) and not x.shape for c in classes_of(x))
+    return any(c.memory != Memory.NONE for x in lazies if isinstance(x, View | Lazy) for c in classes_of(x))
 
 
 def is_pythons(value: Value) -> bool:

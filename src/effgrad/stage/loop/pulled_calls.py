@@ -26,6 +26,8 @@ def reverse(s: Apply, cotangents: Mapping[Buffer, Buffer]) -> tuple[Block, Block
     """The call that computes the cotangents of the arguments of a call, and the statements that accumulate them."""
     places = [place for place, b in enumerate(s.inputs) if b in cotangents]
     pulled = [s.inputs[place] for place in places]
+    if not pulled:
+        return [], []
     starts = list(itertools.accumulate([b.size for b in pulled], initial=0))
     parts = Buffer(fresh("parts"), (starts[-1],), np.result_type(*[b.dtype for b in pulled]))
     function = functools.partial(_pulled, s.function, tuple(places))

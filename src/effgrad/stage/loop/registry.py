@@ -1,13 +1,14 @@
 """The functions that capture handles by rules, or calls, or reads. A rule names its functions in an attribute."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from effgrad.api import tracebacks
 from effgrad.arrays.layout import COPYING, MAY_VIEW, VIEWING_METHODS
+from effgrad.program.plain_writes import WRITING
 from effgrad.stage.loop.operands import SYMBOLIC, Method, Value, is_pythons
 from effgrad.vocabulary import Function
 
@@ -60,6 +61,8 @@ PURE = {
 def is_pure(f: Function) -> bool:
     """Whether a function may be called once instead of in each step, as it has no side effects."""
     owner = getattr(f, "__self__", None)
+    if isinstance(owner, np.ufunc) and f.__name__ == "at" or isinstance(f, Hashable) and f in WRITING:
+        return False
     if owner is not None and not inspect.ismodule(owner):
         return isinstance(owner, str | tuple | int | float | np.dtype | np.ufunc) or (
             isinstance(owner, dict) and f.__name__ in ("get", "keys", "values", "items")

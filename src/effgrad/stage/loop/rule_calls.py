@@ -62,7 +62,14 @@ def call_rule(c: Symbols, rule: Rule, f: Any, args: list[Value], kwargs: Params)
         if name not in theirs or not _is_same(given.pop(name), theirs[name].default):
             raise NotCaptured(f"the argument {name!r} of {getattr(f, '__name__', f)}")
     found = rule(c, *args, **given)
-    return without_axes(found, Memory.OWN if f in MAKING else Memory.SHARED) if f in ARRAYS else found
+    return _array(c, found, f in MAKING) if f in ARRAYS else found
+
+
+def _array(c: Symbols, found: Value, is_new: bool) -> Value:
+    """The result of a function that returns arrays, also where it has no axes; a known new one becomes memory."""
+    if is_new and isinstance(found, np.ndarray) and not found.ndim and found.dtype.kind in "fiub":
+        return c.store(found[()])
+    return without_axes(found, Memory.OWN if is_new else Memory.SHARED)
 
 
 def _is_same(value: Value, default: Value) -> bool:

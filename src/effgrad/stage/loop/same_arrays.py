@@ -4,10 +4,19 @@ A loop copies an array that a step binds to a name into the cell of the name. If
 to one array, or a name to an array from before the loop, they share that array after the loop too.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
+from effgrad.stage.loop.affine import NotCaptured, Ranges, affine
 from effgrad.stage.loop.buffers import Buffer
-from effgrad.stage.loop.operands import Lazy, Value, View
+from effgrad.stage.loop.operands import Lazy, Value, View, views_in
+
+
+def check_shapes(found: Mapping[str, Value], ranges: Ranges) -> None:
+    """Raise if the shape of an array that a loop leaves behind depends on the steps of that loop."""
+    for name, value in found.items():
+        for view in views_in(value):
+            if any(affine(n).variables() - ranges.bounds.keys() for n in view.shape):
+                raise NotCaptured(f"{name!r}, an array whose shape changes, is read after the loop")
 
 
 def is_whole(view: View) -> bool:

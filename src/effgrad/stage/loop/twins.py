@@ -10,7 +10,7 @@ from effgrad.living import LivingSet, LivingTable
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.ir import Block, reads_in, writes_in
-from effgrad.stage.loop.operands import Lazy, Method, Value, View, flat
+from effgrad.stage.loop.operands import Lazy, Method, Value, View, flat, may_be_in_place
 
 Twin = Buffer | Lazy
 # The arrays that exist when a loop begins, and those of them that have twins.
@@ -68,6 +68,10 @@ class Twins:
             waiting += new
         return found
 
+    def of(self, value: View | Lazy) -> set[Twin]:
+        """The array of a value, with its twins."""
+        return self.connected(_key(value))
+
     def current(self, value: Value) -> Value:
         """Return a value that is read now; raises `NotCaptured` if it is stale."""
         for x in flat(value) if self.stale else ():
@@ -82,7 +86,8 @@ class Twins:
 
     def check_bases(self, arrays: Container[Twin]) -> None:
         """Raise if one of the arrays, which are read later, was written to only under another name."""
-        if any(a in arrays for a in self.stale if a in self.bases):
+        bases = [a for a in self.stale if a in self.bases]
+        if any(a in arrays or isinstance(a, Lazy) and not a.shape for a in bases):
             raise NotCaptured("an array that is written to under the name of a reshaped view")
 
     def check_loop(self, before: Before, block: Block) -> None:
@@ -98,7 +103,7 @@ class Twins:
 
 def arrays_in(value: Value) -> list[View | Lazy]:
     """All arrays among the leaves of a value."""
-    return [x for x in flat(value) if isinstance(x, View | Lazy) and x.shape]
+    return [x for x in flat(value) if isinstance(x, View | Lazy) and (x.shape or may_be_in_place(x))]
 
 
 def _key(value: View | Lazy) -> Twin:

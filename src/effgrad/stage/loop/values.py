@@ -194,8 +194,8 @@ class Statements(Numbers):
         """Store a value in a new buffer."""
         value = self.lazy(value)
         view = whole_view(self.buffer(name, value.shape, value.dtype, narrow=True), value.shape)
+        view.own, view.buffer.reordered = True, value.reordered
         self.assign(view, value)
-        view.own = True
         return view
 
     def assign(self, view: View, value: Value, adds: bool = False) -> None:
@@ -266,7 +266,7 @@ class Statements(Numbers):
         if isinstance(value, Lazy):
             return value
         if isinstance(value, View):
-            return self.lazy_at(value.shape, value.element)
+            return self.in_order_of([value], self.lazy_at(value.shape, value.element))
         if isinstance(value, Affine):
             return self.new_lazy((), (), index(value), True)  # it reads cells that a step may overwrite
         if isinstance(value, bool | int | float | np.generic) and not isinstance(value, np.complexfloating):
@@ -358,7 +358,8 @@ class Statements(Numbers):
             return self.elementwise_of_doubtful(primitive, parts)
         shape = self.broadcast_shape([p.shape for p in parts])
         whole, weak = [self.broadcast(p, shape) for p in parts], [p.weak for p in parts]
-        return self.lazy_at(shape, lambda at: self.typed(primitive, [p.element(at) for p in whole], weak), all(weak))
+        return self.in_order_of(parts, self.lazy_at(shape, lambda at: (
+            self.typed(primitive, [p.element(at) for p in whole], weak)), all(weak)))  # fmt: skip
 
     def typed(self, primitive: Primitive, elements: list[Element], weak: list[bool]) -> Element:
         """Apply a primitive with NumPy's type promotion: weak numbers adapt to the types of other operands."""
