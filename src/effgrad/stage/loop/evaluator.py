@@ -72,7 +72,7 @@ CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 114: re
 def _item(value: Value, key: Value) -> Value:
     """An item of a known object. A view of an array without axes would lose what is written to it."""
     found = value[key]
-    if isinstance(found, np.ndarray) and not np.ndim(value):
+    if isinstance(value, np.ndarray) and not value.ndim and isinstance(found, np.ndarray):
         raise NotCaptured("a view of an array without axes")
     return found
 
