@@ -207,10 +207,45 @@ def in_an_attribute(x):
     return same * x[0]
 
 
+def known_and_changed_by_another_name(x):
+    memory, total = np.zeros((2, 3)), 0.0
+    single = memory[-1, 0, ...]
+    for i in range(COUNT):
+        memory[:] += np.cos(single)
+        total += x[i] * single
+    return total
+
+
+def changed_through_a_vector(x):
+    a, total = np.array(0.5), 0.0
+    b = a.reshape(1)
+    for i in range(COUNT):
+        total += x[i] * a
+        b[0] = i
+    return total
+
+
+def changed_by_put(x):
+    a = np.array(0.5)
+    for _ in range(COUNT):
+        np.put(a, [0], 0.3 + np.sum(a) * 0.5)
+    return a * np.sum(x)
+
+
+def viewed_before_the_loop(x):
+    memory = x * 1.0
+    single, row = memory[0, ...], np.atleast_2d(memory)
+    for i in range(COUNT):
+        row[:] = i
+        total = single * x[i]
+    return total
+
+
 PROGRAMS = (
-    selected, selected_from_lists, in_a_list, carried, carried_from_an_array, under_two_names_after_the_loop,
-    in_an_attribute, squeezed, copied, by_ellipsis, by_subscript, by_out, given_to_a_function, under_another_name,
-    from_outside, of_an_argument, after_the_loop, chosen, listed, complex_ones,
+    known_and_changed_by_another_name, changed_through_a_vector, changed_by_put, viewed_before_the_loop, selected,
+    selected_from_lists, in_a_list, carried, carried_from_an_array, under_two_names_after_the_loop, in_an_attribute,
+    squeezed, copied, by_ellipsis, by_subscript, by_out, given_to_a_function, under_another_name, from_outside,
+    of_an_argument, after_the_loop, chosen, listed, complex_ones,
 )  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 import itertools
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.buffers import INT, Element
 from effgrad.stage.loop.element import cast
@@ -22,9 +24,16 @@ class Numbers:
     """Symbolic numbers; `Statements` adds what computes them."""
 
     new_lazy: Callable[..., Lazy]
+    table_view: Callable[[np.ndarray], View]
     elementwise: Callable[..., Lazy]
     # Whether the program has values of single precision, for which `float` and `np.float64` differ.
     has_single = False
+
+    def noted(self, value: Value) -> Value:
+        """Return a known value. The memory of an array without axes is noted: no other array may change it."""
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            self.table_view(value)
+        return value
 
     def number(self, value: Element, weak: bool = False) -> Lazy:
         return self.new_lazy((), (), value, weak)

@@ -114,7 +114,7 @@ class Evaluator(Choices):
         is_array = isinstance(value, np.ndarray) and (value.ndim > 0 or memory_of(value) is not None)
         if not isinstance(value, Tracer):
             if not is_array:
-                return value  # complex numbers too
+                return self.noted(value)  # complex numbers too
             if type(value) not in (np.ndarray, np.memmap):  # it may define the operators
                 raise NotCaptured(f"an array of the class {type(value).__name__}")
         if id(value) not in self.lifted:
