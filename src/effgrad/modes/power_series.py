@@ -53,11 +53,11 @@ def coefficients(primitive: Primitive, moving: list[Value], primals: list[Value]
 
 
 def key_of(value: Value) -> object:
-    """Return a constant as a key, or None for a large or a traced one."""
+    """Return a constant as a key, or None for a large or a traced one, or one of another library's numbers."""
     if isinstance(value, Tracer) or np.size(value) > SMALL:
         return None
     value = np.asarray(value)
-    return value.dtype, value.shape, value.tobytes()
+    return None if value.dtype.kind == "O" else (value.dtype, value.shape, value.tobytes())
 
 
 def zeros_after(constant: object) -> Series:
@@ -66,6 +66,7 @@ def zeros_after(constant: object) -> Series:
 
 
 def zeros_of(like: Value) -> Value:
-    """Return zeros with the shape and dtype of a value."""
+    """Return zeros with the shape and dtype of a value; 0 for another library's number, such as a fraction."""
     like = plain(like)
-    return np.zeros(np.shape(like), np.result_type(like))[()]
+    known = isinstance(like, Tracer | np.ndarray | np.generic | float | int | complex)
+    return np.zeros(np.shape(like), np.result_type(like))[()] if known else 0
