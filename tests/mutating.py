@@ -236,7 +236,7 @@ def loop(random, scope):
         line = f"if k % 3 == 1: {line}" if random.random() < 0.2 else line
         try:
             exec(line, trial)
-        except Exception:
+        except Exception:  # NumPy rejects the statement for the arrays that were drawn, so another one is drawn
             continue
         body.append(line)
     header = f"for k in range({STEPS[int(random.integers(len(STEPS)))]}):"
