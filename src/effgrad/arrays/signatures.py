@@ -47,7 +47,7 @@ def _is_usual(function: Function, args: Sequence[Value], name: str, value: Value
 
 def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None:
     """Call NumPy's function with copies of the plain values, so that it raises its own error if it rejects the call."""
-    values, options = (copy_arrays(map_leaves(_example, part)) for part in (list(args), kwargs))
+    values, options = (copy_arrays(map_leaves(example, part)) for part in (list(args), kwargs))
     if not any(isinstance(leaf, Tracer) or is_foreign(leaf) for leaf in leaves((values, options))):
         try:
             with np.errstate(all="ignore"):
@@ -57,12 +57,6 @@ def ask_numpy(function: Function, args: Sequence[Value], kwargs: Params) -> None
                 if isinstance(value, Tracer):
                     value.decide()
             raise
-
-
-def _example(value: Value) -> Value:
-    """Return an example of a value; the memory of an array without axes may hold a number."""
-    found = example(value)
-    return np.asarray(found) if isinstance(found, np.generic | float) and isinstance(value, np.ndarray) else found
 
 
 # The classes of option values that NumPy accepts; for others it is called. Strings are not here: it may reject one.

@@ -195,7 +195,8 @@ class Mutable(TracedArray):
 
     def value_below(self, form: bool = False) -> Value:
         value = self.current_value()
-        return value.value_below(form) if isinstance(value, Tracer) else value
+        below = value.value_below(form) if isinstance(value, Tracer) else value
+        return np.asarray(below) if isinstance(below, np.generic | float) else below  # the memory may hold a number
 
     def current_value(self) -> Value:
         """Return the array's current value: plain, or a new tracer of the activation that owns it."""
@@ -209,10 +210,8 @@ class Mutable(TracedArray):
         return self.handle.located()
 
     def __copy__(self) -> Value:
-        owner, primal, shadow = self.owner, self.primal, self.shadow
-        if owner is OUTERMOST:
-            return np.array(primal)
-        return held(owner, primal, shadow) if self.ndim else without_axes(held(owner, primal, shadow))
+        value = self.current_value()
+        return without_axes(value) if isinstance(value, Tracer) else np.array(value)
 
 
 def _row_places(index: Index) -> Callable[[], Index] | None:
