@@ -140,3 +140,12 @@ def test_an_iterator_that_may_be_used_up_already_is_not_captured(body):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", effgrad.StagingWarning)
         assert_right(program(body))
+
+
+@pytest.mark.parametrize("items", [lambda y: zip(y, y, strict=True), lambda y: {1, 2}])
+def test_what_python_does_not_reverse_is_its_error(items):
+    """A loop over a reversed iterator was captured and gave a derivative, though the program itself raises."""
+    f = program(lambda x, y, s: s + sum(1.0 for _ in reversed(items(y))))
+    with pytest.raises(TypeError, match="not reversible"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", effgrad.StagingWarning)
+        effgrad.compile(effgrad.grad(f))(np.arange(3.0))

@@ -5,7 +5,7 @@ import functools
 import inspect
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def _zip(c: Symbols, *values: Value, strict: bool = False) -> Iterated:
     found = [c.each(v) for v in values]
     counted = [_by_ones(c, x) for x in found if isinstance(x, Counted)]
     if not counted or len(counted) < len(found):
-        return c.iterator(zip(*[_known(x) for x in found], strict=strict))
+        return c.iterator(zip(*[x.items() if isinstance(x, Counted) else x for x in found], strict=strict))
     lengths = {as_constant(x.stop - x.start) for x in counted}
     known = [n for n in lengths if isinstance(n, int)]
     if len(lengths) > 1 and (strict or len(known) < len(lengths)):
@@ -87,20 +87,13 @@ def _zip(c: Symbols, *values: Value, strict: bool = False) -> Iterated:
     return c.iterator(Counted(0, length, 1, lambda i: tuple(x.item(x.start + i) for x in counted)))
 
 
-def _known(items: Counted | Iterator[Value]) -> Iterator[Value]:
-    """The items beside those of a list, which is short."""
-    if not isinstance(items, Counted):
-        return items
-    if items.steps is None:
-        raise NotCaptured("zip of things whose lengths differ, or are not known")
-    return map(items.item, items.steps)
-
-
 @rule(reversed)
 def _reversed(c: Symbols, value: Value) -> Iterated:
-    found = c.counted(value)
-    if isinstance(found, list):
-        return c.iterator(reversed(found))
+    if isinstance(value, Iterated | set | frozenset):
+        raise NotCaptured("an iterator or a set in reverse order, which Python refuses")
+    found = c.each(value)
+    if not isinstance(found, Counted):
+        return c.iterator(reversed(list(found)))
     counted = _by_ones(c, found)
     return c.iterator(Counted(counted.stop - 1, counted.start - 1, -1, counted.item))
 

@@ -182,6 +182,12 @@ class Counted:
         """The numbers of the items, or None if they are not known."""
         return known_range(self.start, self.stop, self.step)
 
+    def items(self) -> Iterator[Value]:
+        """The items, if their number is known."""
+        if self.steps is None:
+            raise NotCaptured("an iterable whose length changes, or is not known")
+        return map(self.item, self.steps)
+
 
 class Iterated:
     """An iterator of the captured program, such as `zip` returns. Its items are used up once, each as it is asked for.

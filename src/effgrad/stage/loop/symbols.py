@@ -51,29 +51,11 @@ class Symbols(Values):
 
     def each(self, value: Value) -> Counted | Iterator[Value]:
         """The items that a loop goes through, each read when the loop asks for it. An iterator is used up by it."""
-        if not isinstance(value, Iterated):
-            found = self.counted(value)
-            return found if isinstance(found, Counted) else iter(found)
-        if value.is_used or value.block is not self.block:
-            raise NotCaptured("an iterator that is used twice, or in another block than the one that makes it")
-        value.is_used = True
-        return value.items
-
-    def every(self, value: Value) -> Iterator[Value]:
-        """The items of an iterable whose length is known and short, each read when it is asked for."""
-        found = self.each(value)
-        if not isinstance(found, Counted):
-            return found
-        if found.steps is None:
-            raise NotCaptured("an iterable whose length changes, or is not known")
-        if len(found.steps) > MOST_UNROLLED:
-            raise NotCaptured("a long iterable that is taken apart")
-        return map(found.item, found.steps)
-
-    def counted(self, value: Value) -> Counted | list[Value]:
         if isinstance(value, Iterated):
-            found = self.each(value)
-            return found if isinstance(found, Counted) else list(found)
+            if value.is_used or value.block is not self.block:
+                raise NotCaptured("an iterator that is used twice, or in another block than the one that makes it")
+            value.is_used = True
+            return value.items
         if isinstance(value, Complex):
             return Counted(0, value.real.shape[0], 1, lambda i: Complex(*[self.index(p, i) for p in value]))
         if isinstance(value, Counted):
@@ -95,7 +77,14 @@ class Symbols(Values):
             if column is not None:
                 return Counted(0, len(items), 1, column)
             raise NotCaptured(f"a loop over {len(items)} things that are not an array or a range")
-        return items
+        return iter(items)
+
+    def every(self, value: Value) -> Iterator[Value]:
+        """The items of an iterable whose length is known and short, each read when it is asked for."""
+        found = self.each(value)
+        if isinstance(found, Counted) and found.steps is not None and len(found.steps) > MOST_UNROLLED:
+            raise NotCaptured("a long iterable that is taken apart")
+        return found.items() if isinstance(found, Counted) else found
 
     def column(self, items: list[Value]) -> Callable[[Any], Any] | None:
         """Return a function from a symbolic position to the item there, or None if the items do not fit in arrays.
@@ -162,16 +151,9 @@ class Symbols(Values):
         return self.number(value.value, True)
 
     def items(self, value: Value) -> list[Value]:
-        """The items of an iterable that is known to be short."""
-        if isinstance(value, Iterated):
-            return list(self.every(value))
-        if isinstance(value, Complex):
-            return [Complex(*pair) for pair in zip(*map(self.items, value), strict=True)]
-        if isinstance(value, View | Lazy):
-            if not value.shape or not isinstance(value.shape[0], int) or value.shape[0] > MOST_UNROLLED:
-                raise NotCaptured("a long array is unpacked")
-            return [self.index(value, k) for k in range(value.shape[0])]
-        return list(run_by_python(value, "__iter__"))
+        """The items of an iterable that is known to be short, or whose items Python knows."""
+        is_made = isinstance(value, Iterated | Counted | Complex | View | Lazy)
+        return list(self.every(value) if is_made else run_by_python(value, "__iter__"))
 
     def truth(self, value: Value) -> bool | Element:
         if isinstance(value, Complex):
