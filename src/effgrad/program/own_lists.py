@@ -61,13 +61,16 @@ def _has_one_name(function: ast.FunctionDef, name: str, parents: dict[ast.AST, a
     values = values_of(function, name)
     if not values or not all(map(is_new_list, values)):
         return False
-    return all(_is_harmless(x, parents) for x in _mentions(function, name)) and not any(
-        _mentions(scope, name)
-        for scope in ast.walk(function) if isinstance(scope, Scope) and scope is not function
-    )  # fmt: skip
+    return all(_is_harmless(x, parents) for x in mentions(function, name)) and not kept_inside(function, name)
 
 
-def _mentions(node: ast.AST, name: str) -> list[ast.Name]:
+def kept_inside(function: ast.AST, name: str) -> bool:
+    """Whether a nested function or class mentions a name."""
+    return any(mentions(x, name) for x in ast.walk(function) if isinstance(x, Scope) and x is not function)
+
+
+def mentions(node: ast.AST, name: str) -> list[ast.Name]:
+    """The places in a node where a name is read or bound."""
     return [x for x in ast.walk(node) if isinstance(x, ast.Name) and x.id == name]
 
 

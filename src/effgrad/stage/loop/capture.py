@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from effgrad.program.own_lists import replaces
+from effgrad.program.own_lists import mentions, replaces
 from effgrad.stage.loop import (
     asked,
     builtin,
@@ -119,8 +119,7 @@ class Capture(Augmented):
         value = frame.own.get(name)
         if not isinstance(value, View) or self.growing.get(value.buffer, (None,))[0] is not value:
             return None
-        mentions = [x for x in ast.walk(s.value) if isinstance(x, ast.Name) and x.id == name]
-        return value if len(mentions) == 1 and not self.is_shared(value, frame, name) else None
+        return value if len(mentions(s.value, name)) == 1 and not self.is_shared(value, frame, name) else None
 
     def assign_annotated(self, s: ast.AnnAssign, frame: Frame) -> None:
         if s.value is not None:

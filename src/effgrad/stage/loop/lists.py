@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.program.own_lists import kept_inside, mentions
 from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.desugar import jumps, leaves, origin
@@ -56,19 +57,13 @@ def only_grows(frame: Frame, loop: ast.For, name: str) -> bool:
     statements, place, _ = path[-1]
     makers = [s for s in statements[:place] if _makes(s, name)]
     reads = {id(x) for x in _read(function, frame, name)}
-    known = {id(x) for s in makers for x in _names(s, name)} | reads
+    known = {id(x) for s in makers for x in mentions(s, name)} | reads
     for s in loop.body:
         if _appended(s) == name:
             f, value = s.value.func, s.value.args[0]  # type: ignore[attr-defined]
-            known.update(id(x) for x in _names(f, name))
-            known.difference_update(id(x) for x in _names(value, name) if id(x) not in reads)
-    return len(makers) == 1 and not _kept_inside(function, name) and all(id(x) in known for x in _names(function, name))
-
-
-def _kept_inside(function: ast.AST, name: str) -> bool:
-    """Whether a nested function mentions a name."""
-    functions = [f for f in ast.walk(function) if f is not function and isinstance(f, ast.FunctionDef | ast.Lambda)]
-    return any(True for f in functions for _ in _names(f, name))
+            known.update(map(id, mentions(f, name)))
+            known -= {*map(id, mentions(value, name))} - reads
+    return len(makers) == 1 and not kept_inside(function, name) and known.issuperset(map(id, mentions(function, name)))
 
 
 def _makes(s: ast.stmt, name: str) -> bool:
@@ -84,10 +79,6 @@ def _makes(s: ast.stmt, name: str) -> bool:
         isinstance(t, ast.Name) and t.id == name and isinstance(v, ast.List)
         for t, v in zip(targets, values, strict=True)
     )
-
-
-def _names(node: ast.AST, name: str) -> Iterator[ast.Name]:
-    return (x for x in ast.walk(node) if isinstance(x, ast.Name) and x.id == name)
 
 
 def _read(function: ast.AST, frame: Frame, name: str) -> Iterator[ast.Name]:

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Sequence
 
-from effgrad.program.own_lists import replaces
+from effgrad.program.own_lists import mentions, replaces
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -33,12 +33,8 @@ def bound(statements: Sequence[ast.AST]) -> set[str]:
 def reads(node: ast.AST | Sequence[ast.AST], name: str) -> bool:
     """Whether code mentions the value of a name, or deletes it, for which the name must have a value."""
     statements = [node] if isinstance(node, ast.AST) else node
-    deleted = any(isinstance(x, ast.Delete) and any(_deletes(t, name) for t in x.targets) for x in statements)
+    deleted = any(isinstance(x, ast.Delete) and any(mentions(t, name) for t in x.targets) for x in statements)
     return deleted or count_reads(statements, name) > 0
-
-
-def _deletes(target: ast.AST, name: str) -> bool:
-    return any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(target))
 
 
 def count_reads(statements: Sequence[ast.AST], name: str) -> int:
@@ -83,7 +79,7 @@ def _leaves(statements: Sequence[ast.stmt]) -> bool:
 
 
 def _binds(target: ast.AST, name: str) -> bool:
-    return any(isinstance(x, ast.Name) and x.id == name and isinstance(x.ctx, ast.Store) for x in ast.walk(target))
+    return any(isinstance(x.ctx, ast.Store) for x in mentions(target, name))
 
 
 def read_after(body: Sequence[ast.stmt], loop: ast.stmt, name: str) -> bool:
