@@ -18,6 +18,13 @@ from effgrad.papers.lam.semantics import Interpreter
 from effgrad.papers.syntax import Value
 from effgrad.vocabulary import Object
 
+Operator = Callable[["Operators", Value], Object]
+
+
+def _binary(name: str) -> tuple[Operator, Operator]:
+    """Return the methods of an operator with the object on the left, and on the right."""
+    return lambda self, other: self.call(name, self, other), lambda self, other: self.call(name, other, self)
+
 
 class Operators:
     """A base class that maps Python's operators, and the smooth functions as methods (`x.sin()`), to `call`."""
@@ -26,29 +33,10 @@ class Operators:
         """Apply an operator or function of the table to arguments."""
         raise NotImplementedError
 
-    def __add__(self, other: Value) -> Object:
-        return self.call("+", self, other)
-
-    def __radd__(self, other: Value) -> Object:
-        return self.call("+", other, self)
-
-    def __sub__(self, other: Value) -> Object:
-        return self.call("-", self, other)
-
-    def __rsub__(self, other: Value) -> Object:
-        return self.call("-", other, self)
-
-    def __mul__(self, other: Value) -> Object:
-        return self.call("*", self, other)
-
-    def __rmul__(self, other: Value) -> Object:
-        return self.call("*", other, self)
-
-    def __truediv__(self, other: Value) -> Object:
-        return self.call("/", self, other)
-
-    def __rtruediv__(self, other: Value) -> Object:
-        return self.call("/", other, self)
+    __add__, __radd__ = _binary("+")
+    __sub__, __rsub__ = _binary("-")
+    __mul__, __rmul__ = _binary("*")
+    __truediv__, __rtruediv__ = _binary("/")
 
     def __neg__(self) -> Object:
         return self.call("negate", self)
