@@ -13,7 +13,7 @@ import scipy.linalg
 
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import evaluated, plain
-from effgrad.functions.scipy.schur import below
+from effgrad.functions.scipy.schur import below, is_triangular
 from effgrad.functions.scipy.tables import over_batches, require
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.factors import adjoint
@@ -119,10 +119,6 @@ def _vjp(place: int) -> Any:
 packed = general(_value, jvp=(_jvp(0), _jvp(1)), vjp=(_vjp(0), _vjp(1)), name="qz")
 
 
-def _is_triangular(s: Value) -> bool:
-    return not np.any(np.tril(s, -1))
-
-
 def _qz(
     A: Value, B: Value, output: str = "real", lwork: object = None, sort: object = None, **options: object
 ) -> Value:
@@ -130,7 +126,7 @@ def _qz(
     complex_form = output in ("complex", "c")
     kind = np.result_type(plain(A), plain(B), 1j if complex_form else 1.0)
     y = packed(A.astype(kind), B.astype(kind), output="complex" if complex_form else output)
-    whole = complex_form or is_complex(y) or evaluated(_is_triangular, y[: shape_of(A)[0]])
+    whole = complex_form or is_complex(y) or evaluated(is_triangular, y[: shape_of(A)[0]])
     require(whole, "linalg.qz", "output='complex' where real matrices have complex eigenvalues")
     return tuple(_parts(y))
 

@@ -18,7 +18,7 @@ from effgrad.arrays.layout import dtype_of, ndim_of, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain
 from effgrad.functions.scipy import matrix_series
-from effgrad.functions.scipy.matrix_series import POINTS, WEIGHTS
+from effgrad.functions.scipy.matrix_series import MOST_ROOTS, POINTS, WEIGHTS
 from effgrad.functions.scipy.tables import over_batches, require
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.factors import adjoint
@@ -175,7 +175,7 @@ def _signm_pull(g: Cotangent, y: Value, a: Value) -> Value:
 
 
 signm = general(scipy.linalg.signm, jvp=_signm_change, vjp=_signm_pull)
-NEAR, MOST_ROOTS = 0.25, 100
+NEAR = 0.25
 
 
 def _near_identity(x: Value) -> bool:

@@ -76,7 +76,7 @@ def _vjp(g: Cotangent, y: Value, a: Value, output: str) -> Value:
 packed = general(_value, jvp=_jvp, vjp=_vjp, name="schur")
 
 
-def _is_triangular(t: Value) -> bool:
+def is_triangular(t: Value) -> bool:
     return not np.any(np.tril(t, -1))
 
 
@@ -84,7 +84,7 @@ def _schur(a: Value, output: str = "real") -> Value:
     complex_form = output in ("complex", "c")
     y = packed(a.astype(np.result_type(plain(a), 1j)) if complex_form else a, output=output)
     n = shape_of(a)[0]
-    whole = complex_form or is_complex(a) or evaluated(_is_triangular, y[:n])
+    whole = complex_form or is_complex(a) or evaluated(is_triangular, y[:n])
     require(whole, "linalg.schur", "output='complex' where a real matrix has complex eigenvalues")
     return y[:n], y[n:]
 
