@@ -5,12 +5,10 @@ It also decides dtypes: Python's numbers adopt the precision of the arrays that 
 plain NumPy and SciPy.
 """
 
-import zlib
-
 import numpy as np
 import pytest
 from benchmarks import fuzz_calls
-from row_table import PATHS, TABLE
+from row_table import PATHS, check_calls
 
 from effgrad import EffgradError, compile, grad, jvp, value_and_grad, vmap
 
@@ -112,24 +110,20 @@ def forms(x):
         yield from (number.item(), number, np.array(number), number.reshape(1))
 
 
-def check_forms(path, count):
-    for number in range(count):
-        program, text, x = fuzz_calls.drawn(path, np.random.default_rng([zlib.crc32(path.encode()), number]), TABLE)
-        if x is not None:
-            with np.errstate(all="ignore"):
-                for form in forms(x):
-                    check(program, form, f"{text} at {form!r}")
+def check_forms(program, x, text, rng):
+    for form in forms(x):
+        check(program, form, f"{text} at {form!r}")
 
 
 @pytest.mark.parametrize("path", PATHS[::24])
 def test_a_result_has_the_librarys_kind(path):
-    check_forms(path, 1)
+    check_calls(check_forms, path, range(1))
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("path", PATHS)
 def test_each_result_has_the_librarys_kind(path):
-    check_forms(path, 1)
+    check_calls(check_forms, path, range(1))
 
 
 # What the sweep has found.

@@ -10,7 +10,8 @@ import pytest
 import scipy.linalg
 import scipy.signal
 from benchmarks import fuzz_calls
-from functions.test_every_row import PATHS, TABLE, seed_of
+from functions.test_every_row import PATHS
+from row_table import check_calls
 
 from effgrad import EffgradError, NoRule, compile, grad, jvp, vmap
 from effgrad.primitives.given import as_computed
@@ -96,13 +97,11 @@ def check(program, x, path):
 @pytest.mark.thinned(60)
 @pytest.mark.parametrize("path", [path for path in PATHS if path not in ASIDE])
 def test_values_are_the_librarys_or_refused(path):
-    for number in range(2):
-        rng = np.random.default_rng([seed_of(path), number, 77])
-        program, _, given = fuzz_calls.drawn(path, rng, TABLE)
-        if given is not None:
-            with np.errstate(all="ignore"):
-                for x in forms(given, rng):
-                    check(program, x, path)
+    def check_forms(program, given, text, rng):
+        for x in forms(given, rng):
+            check(program, x, path)
+
+    check_calls(check_forms, path, range(2), 77)
 
 
 # What these calls have found.
