@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property
 from types import ModuleType
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, dataclass_transform
 
 from effgrad.vocabulary import Object
 
@@ -52,9 +52,10 @@ class TooManySteps(CalculusError):
         super().__init__(f"not finished after {limit} steps; raise the limit with --steps, or steps= in Python")
 
 
+@dataclass_transform(frozen_default=True)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Node:
-    """A piece of syntax. Comparisons of nodes ignore their places.
+    """A piece of syntax; each kind of it is a frozen data class. Comparisons of nodes ignore their places.
 
     A term may contain types, which are nodes of another `sort`; a traversal visits only nodes of the sort that it began
     with. `form` is the format string of a node's concrete syntax. A number in it is the least level that the part there
@@ -68,6 +69,9 @@ class Node:
     level: ClassVar[int] = 9
     # For each field in which names are bound, the fields that hold these names.
     scopes: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True)(cls)
 
     def __str__(self) -> str:
         return self.written()
@@ -164,7 +168,6 @@ class Node:
         return whole.replaced(**{field: new[getattr(self, field)] for field in binders})
 
 
-@dataclasses.dataclass(frozen=True)
 class Variable(Node):
     """The use of a name."""
 
@@ -203,14 +206,12 @@ def _written(part: object, wants: str) -> str:
     return (wants or ", ").join([_written(item, "") for item in part]) if type(part) is tuple else str(part)
 
 
-@dataclasses.dataclass(frozen=True)
 class Type(Node):
     """A type; arrows have level 0, sums 1, products 2."""
 
     sort = "type"
 
 
-@dataclasses.dataclass(frozen=True)
 class Base(Type):
     """A type without parts, by its name."""
 
@@ -218,14 +219,12 @@ class Base(Type):
     form = "{}"
 
 
-@dataclasses.dataclass(frozen=True)
 class Product(Type):
     left: Type
     right: Type
     form, level = "{:3} * {:2}", 2
 
 
-@dataclasses.dataclass(frozen=True)
 class Arrow(Type):
     argument: Type
     result: Type

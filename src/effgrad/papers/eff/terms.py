@@ -16,29 +16,24 @@ from effgrad.papers.syntax import Node, Variable
 from effgrad.vocabulary import Object
 
 
-@dataclass(frozen=True)
 class Term(Node):
     pass
 
 
-@dataclass(frozen=True)
 class Var(Term, Variable):
     pass
 
 
-@dataclass(frozen=True)
 class Unit(Term):
     form = "()"
 
 
-@dataclass(frozen=True)
 class Pair(Term):
     first: Term
     second: Term
     form = "({}, {})"
 
 
-@dataclass(frozen=True)
 class Inj(Term):
     type: ValueType
     label: str
@@ -46,7 +41,6 @@ class Inj(Term):
     form, level = "inj[{}] {} {:2}", 1
 
 
-@dataclass(frozen=True)
 class Thunk(Term):
     """A suspended computation; the checker fills in the effect where the program leaves it out."""
 
@@ -58,7 +52,6 @@ class Thunk(Term):
         return f"{{{effect}{self.body.written()}}}"
 
 
-@dataclass(frozen=True)
 class Constant(Term):
     """A base constant: a real, an integer, or a smooth function."""
 
@@ -81,7 +74,6 @@ class Smooth:
         return f"op[{', '.join(self.names)}. {shown(self.expression, self.names)}]"
 
 
-@dataclass(frozen=True)
 class Location(Term):
     """A reference, identified by its number. It occurs only in a running program."""
 
@@ -90,7 +82,6 @@ class Location(Term):
     form = "l{}"
 
 
-@dataclass(frozen=True)
 class Split(Term):
     """`case V of (x, y) -> M`."""
 
@@ -102,7 +93,6 @@ class Split(Term):
     form, level = "case {} of ({}, {}) -> {}", 0
 
 
-@dataclass(frozen=True)
 class Branch(Term):
     label: str
     name: str
@@ -111,26 +101,22 @@ class Branch(Term):
     form = "{} {} -> {}"
 
 
-@dataclass(frozen=True)
 class Case(Term):
     scrutinee: Term
     branches: tuple[Branch, ...]
     form, level = "case {} of {{{: | }}}", 0
 
 
-@dataclass(frozen=True)
 class Force(Term):
     thunk: Term
     form = "{:2}!"
 
 
-@dataclass(frozen=True)
 class Return(Term):
     value: Term
     form = "return {:2}"
 
 
-@dataclass(frozen=True)
 class To(Term):
     """`x <- M; N`."""
 
@@ -141,7 +127,6 @@ class To(Term):
     form, level = "{} <- {:1}; {}", 0
 
 
-@dataclass(frozen=True)
 class Lam(Term):
     name: str
     type: ValueType
@@ -150,14 +135,12 @@ class Lam(Term):
     form, level = "\\({} : {}). {}", 0
 
 
-@dataclass(frozen=True)
 class App(Term):
     function: Term
     argument: Term
     form, level = "{:1} {:2}", 1
 
 
-@dataclass(frozen=True)
 class Choice(Term):
     """`<M, N>`."""
 
@@ -166,14 +149,12 @@ class Choice(Term):
     form = "<{}, {}>"
 
 
-@dataclass(frozen=True)
 class Prj(Term):
     index: int
     choice: Term
     form, level = "prj {} {:2}", 0
 
 
-@dataclass(frozen=True)
 class Call(Term):
     """An operation, or a built-in function, with its parameter."""
 
@@ -186,7 +167,6 @@ class Call(Term):
 STORE = ("ref", "read", "write")
 
 
-@dataclass(frozen=True)
 class Access(Term):
     """`ref V`, `read V` or `write (V, W)`."""
 
@@ -195,7 +175,6 @@ class Access(Term):
     form = "{} {:2}"
 
 
-@dataclass(frozen=True)
 class Recursive(Term):
     """`rec (f : C). M`: the computation M, in which f is a thunk of the whole term; the checker fills in the effect."""
 
@@ -207,7 +186,6 @@ class Recursive(Term):
     form, level = "rec ({} : {}). {}", 0
 
 
-@dataclass(frozen=True)
 class Clause(Term):
     operation: str
     parameter: str
@@ -217,7 +195,6 @@ class Clause(Term):
     form = "{} {} {} -> {}"
 
 
-@dataclass(frozen=True)
 class Handler(Term):
     """A handler: its return clause (`name`, `type` and `body`) and its clauses for operations.
 
@@ -244,7 +221,6 @@ class Handler(Term):
         return f"{{{' | '.join([returns, *[clause.written() for clause in self.clauses]])}}}"
 
 
-@dataclass(frozen=True)
 class Handle(Term):
     """A computation under a handler. A shallow handler handles one operation only.
 
@@ -261,7 +237,6 @@ class Handle(Term):
         return f"{'shallow' if self.shallow else 'handle'} {self.body.written()} with {self.handler.written()}"
 
 
-@dataclass(frozen=True)
 class Use(Term):
     """The use of a definition, with types and operations for its parameters. The reader expands it."""
 

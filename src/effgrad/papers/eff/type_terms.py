@@ -4,7 +4,6 @@ Sigal 2024, section 7.2, figures 7.3 and 7.19, after Forster, Kammar, Lindley an
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from effgrad.papers import syntax
@@ -17,7 +16,6 @@ ValueType: TypeAlias = Type
 ComputationType: TypeAlias = Type
 
 
-@dataclass(frozen=True)
 class Variable(Type):
     """A type variable."""
 
@@ -25,7 +23,6 @@ class Variable(Type):
     form = "{}"
 
 
-@dataclass(frozen=True)
 class Variant(Type):
     cases: tuple[tuple[str, ValueType], ...]
 
@@ -33,7 +30,6 @@ class Variant(Type):
         return f"<{', '.join(f'{label} {type_}' for label, type_ in self.cases)}>"
 
 
-@dataclass(frozen=True)
 class Ref(Type):
     """The type of a reference to a value in the store."""
 
@@ -41,7 +37,6 @@ class Ref(Type):
     form = "Ref {:3}"
 
 
-@dataclass(frozen=True)
 class U(Type):
     """The type of a suspended computation, with the operations it may perform."""
 
@@ -52,7 +47,6 @@ class U(Type):
         return f"U[{', '.join(sorted(self.effect))}] {self.type.written(3)}"
 
 
-@dataclass(frozen=True)
 class F(Type):
     """The type of a computation that returns a value."""
 
@@ -60,7 +54,6 @@ class F(Type):
     form = "F {:3}"
 
 
-@dataclass(frozen=True)
 class Both(Type):
     """The type of a pair of computations, of which one will be run."""
 

@@ -6,24 +6,19 @@ term is an integer. Operands are numbers or variables, so that the `Let`s alone 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from effgrad.papers.syntax import Node
 
 EFFECTS, OPERATIONS, SLOTS = 3, "ab", 2
 
 
-@dataclass(frozen=True)
 class Term(Node):
     pass
 
 
-@dataclass(frozen=True)
 class Num(Term):
     value: int
 
 
-@dataclass(frozen=True)
 class Var(Term):
     name: str
 
@@ -31,39 +26,33 @@ class Var(Term):
 Atom = Num | Var
 
 
-@dataclass(frozen=True)
 class Plus(Term):
     left: Atom
     right: Atom
 
 
-@dataclass(frozen=True)
 class Let(Term):
     name: str
     bound: Term
     body: Term
 
 
-@dataclass(frozen=True)
 class Out(Term):
     """Write a number to the output. The value is 0."""
 
     argument: Atom
 
 
-@dataclass(frozen=True)
 class Perform(Term):
     effect: int
     operation: str
     argument: Atom
 
 
-@dataclass(frozen=True)
 class Raise(Term):
     argument: Atom
 
 
-@dataclass(frozen=True)
 class Try(Term):
     """Evaluate `body`; if it raises a number, bind this to `name` and evaluate `rescue`."""
 
@@ -72,19 +61,16 @@ class Try(Term):
     rescue: Term
 
 
-@dataclass(frozen=True)
 class Mask(Term):
     effect: int
     body: Term
 
 
-@dataclass(frozen=True)
 class Resume(Term):
     k: str
     argument: Atom
 
 
-@dataclass(frozen=True)
 class Throw(Term):
     """Resume a continuation with an exception."""
 
@@ -92,7 +78,6 @@ class Throw(Term):
     argument: Atom
 
 
-@dataclass(frozen=True)
 class Keep(Term):
     """Put a continuation into a slot, which is global. The value is 0."""
 
@@ -100,7 +85,6 @@ class Keep(Term):
     slot: int
 
 
-@dataclass(frozen=True)
 class Move(Term):
     """Take the continuation out of a slot and resume it here; if the slot is empty, evaluate `otherwise`."""
 
@@ -109,7 +93,6 @@ class Move(Term):
     otherwise: Term
 
 
-@dataclass(frozen=True)
 class Clause(Term):
     """A clause for an operation with the parameter `name`.
 
@@ -130,7 +113,6 @@ class Clause(Term):
     around: Handle | None = None
 
 
-@dataclass(frozen=True)
 class Handle(Term):
     """A term under a handler, which is a `with` block in Python if `block`. `value` is bound in the return clause."""
 

@@ -3,7 +3,6 @@
 Krawiec, Peyton Jones, Krishnaswami, Ellis, Eisenberg and Fitzgibbon 2022, section 2, figure 1.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 from effgrad.papers.syntax import Arrow as Arrow
@@ -16,20 +15,17 @@ from effgrad.papers.syntax import power as power
 # Types
 
 
-@dataclass(frozen=True)
 class Sum(Type):
     left: Type
     right: Type
     form, level = "{:1} + {:2}", 1
 
 
-@dataclass(frozen=True)
 class Vector(Type):
     item: Type
     form = "Vector {:3}"
 
 
-@dataclass(frozen=True)
 class Map(Type):
     """A finite map from integers."""
 
@@ -37,7 +33,6 @@ class Map(Type):
     form = "Map {:3}"
 
 
-@dataclass(frozen=True)
 class Monad(Type):
     """M A: a computation that may bind delta terms."""
 
@@ -45,7 +40,6 @@ class Monad(Type):
     form = "M {:3}"
 
 
-@dataclass(frozen=True)
 class Unknown(Type):
     """A type that inference has not found yet; in the type of a constant, a type that each use chooses."""
 
@@ -72,17 +66,14 @@ def dimension(type_: Type) -> int | None:
 INFIX = {"<": 1, "+": 2, "-": 2, "+Z": 2, "-Z": 2, "*": 3, "/": 3, "*Z": 3}
 
 
-@dataclass(frozen=True)
 class Term(Node):
     pass
 
 
-@dataclass(frozen=True)
 class Var(Term, Variable):
     pass
 
 
-@dataclass(frozen=True)
 class Lam(Term):
     name: str
     body: Term
@@ -94,7 +85,6 @@ class Lam(Term):
         return f"\\{binder}. {self.body.written()}"
 
 
-@dataclass(frozen=True)
 class App(Term):
     function: Term
     argument: Term
@@ -113,7 +103,6 @@ class App(Term):
         return f"({text})" if own < level else text
 
 
-@dataclass(frozen=True)
 class Let(Term):
     name: str
     bound: Term
@@ -122,7 +111,6 @@ class Let(Term):
     scopes = {"body": ("name",)}
 
 
-@dataclass(frozen=True)
 class Pair(Term):
     first: Term
     second: Term
@@ -132,31 +120,26 @@ class Pair(Term):
         return f"({self.first.written()}, {rest[1:-1] if isinstance(self.second, Pair) else rest})"
 
 
-@dataclass(frozen=True)
 class Fst(Term):
     pair: Term
     form, level = "fst {:5}", 4
 
 
-@dataclass(frozen=True)
 class Snd(Term):
     pair: Term
     form, level = "snd {:5}", 4
 
 
-@dataclass(frozen=True)
 class Inl(Term):
     content: Term
     form, level = "inl {:5}", 4
 
 
-@dataclass(frozen=True)
 class Inr(Term):
     content: Term
     form, level = "inr {:5}", 4
 
 
-@dataclass(frozen=True)
 class Case(Term):
     scrutinee: Term
     left: str
@@ -167,7 +150,6 @@ class Case(Term):
     scopes = {"left_body": ("left",), "right_body": ("right",)}
 
 
-@dataclass(frozen=True)
 class Real(Term):
     value: Fraction | int
 
@@ -176,7 +158,6 @@ class Real(Term):
         return f"({text})" if self.value < 0 and level > 3 else text
 
 
-@dataclass(frozen=True)
 class Literal(Term):
     """A discrete literal: an integer or a string."""
 
@@ -188,7 +169,6 @@ class Literal(Term):
         return str(self.value) if self.value >= 0 else f"({self.value})"
 
 
-@dataclass(frozen=True)
 class Op(Term):
     """A primitive function, or a constant of the delta terms."""
 
@@ -198,7 +178,6 @@ class Op(Term):
         return "[]" if self.name == "nil" else f"({self.name})" if self.name in INFIX else self.name
 
 
-@dataclass(frozen=True)
 class Poly(Term):
     """A polytypic operation at a type, such as the scaling of all reals in a value."""
 
@@ -207,13 +186,11 @@ class Poly(Term):
     form = "{}[{}]"
 
 
-@dataclass(frozen=True)
 class Pure(Term):
     content: Term
     form, level = "pure {:5}", 4
 
 
-@dataclass(frozen=True)
 class Do(Term):
     """`do {name <- bound; rest}`; a longer list of statements is nested."""
 
