@@ -74,10 +74,10 @@ class Block:
             mask[self.index] = True
         return Masked(self.onto(other.value), mask)
 
-    def plus(self, other: Value) -> Value:
-        """Return the sum with another `Block` or a `Scattered`."""
-        pieces = other.pieces if type(other) is Scattered else [(other.index, other.value)]
-        return Scattered(self.shape, [(self.index, self.value), *pieces])
+    @property
+    def pieces(self) -> list[tuple[Value, Value]]:
+        """The block as the only piece of a `Scattered`."""
+        return [(self.index, self.value)]
 
 
 def block(shape: Shape, index: Index, value: Value) -> Value:
@@ -194,11 +194,11 @@ def add(a: Value, b: Value) -> Value:
 def _add_forms(a: Cotangent, b: Cotangent) -> Cotangent:
     """Return the sum of two cotangents, of which at least one is in `FORMS`."""
     if type(a) is Scattered and type(b) in (Scattered, Block):
-        a.pieces.extend(b.pieces if type(b) is Scattered else [(b.index, b.value)])
+        a.pieces.extend(b.pieces)
         return a
     if type(a) is Block:
         if type(b) in (Scattered, Block):
-            return a.plus(b)
+            return Scattered(a.shape, [*a.pieces, *b.pieces])
         a, b = b, a
     if type(b) is Block and type(a) is np.ndarray:
         return b.onto(a)
@@ -329,8 +329,7 @@ def transposed(transpose: Value, moves: bool, g: Cotangent, *args: Value, **para
     whole = dense(g)
     value = transpose(whole, *args, **params)
     if type(value) in (Block, Scattered) and moves:
-        pieces = value.pieces if type(value) is Scattered else [(value.index, value.value)]
-        placed = [(index, g if piece is whole else masked(piece, known_of(g))) for index, piece in pieces]
+        placed = [(index, g if piece is whole else masked(piece, known_of(g))) for index, piece in value.pieces]
         kept = [(index, piece) for index, piece in placed if piece is not None]
         return Scattered(value.shape, kept) if kept else None
     if not moves or type(value) is Masked:
