@@ -14,7 +14,7 @@ from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import READERS, handle, read
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_elements import IN_PLACE, MOVES, is_scalar
-from effgrad.functions.scipy.sparse_value import TracedSparse
+from effgrad.functions.scipy.sparse_value import TracedSparse, numbered
 from effgrad.vocabulary import Object
 
 
@@ -23,9 +23,7 @@ def with_data_read(matrix: Any) -> Object:
     data = read(matrix.data)
     if not isinstance(data, Tracer):
         return matrix
-    places = matrix.copy()
-    places.data = np.arange(1, matrix.data.size + 1).reshape(matrix.data.shape)
-    return TracedSparse(places, np.ravel(data))
+    return TracedSparse(numbered(matrix).places, np.ravel(data))
 
 
 def of_held_data(f: FunctionType, matrix: Any) -> Any:

@@ -28,12 +28,11 @@ def _maker(kind: Value) -> Value:
 def _made(kind: Value, arg1: Value, shape: Value, options: dict[str, Value]) -> TracedSparse:
     if sparse.issparse(arg1):
         return lifted(arg1).rearranged(lambda places: kind(places, **options))  # type: ignore[no-any-return]
-    if type(arg1) is not tuple:
-        values = np.asarray(arg1)
-        numbers = np.arange(1, values.size + 1).reshape(shape_of(values))
-        return moved(kind(numbers, shape, **options), np.ravel(values.copy()))  # type: ignore[no-any-return]
-    values, *places = (np.asarray(arg1[0]), *(_constant_places(part) for part in arg1[1:]))
+    values, *places = (arg1[0], *map(_constant_places, arg1[1:])) if type(arg1) is tuple else (arg1,)
+    values = np.asarray(values)
     numbers = np.arange(1, values.size + 1).reshape(shape_of(values))
+    if not places:
+        return moved(kind(numbers, shape, **options), np.ravel(values.copy()))  # type: ignore[no-any-return]
     if len(places) == 2 or issubclass(kind, sparse._dia._dia_base):
         return _with_vector(kind((numbers, *map(np.asarray, places)), shape, **options), values)
     made = _with_vector(sparse.coo_array((numbers, *places), shape), values)

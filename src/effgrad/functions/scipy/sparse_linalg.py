@@ -55,7 +55,11 @@ class System:
         return mine._transposed
 
     def value(self, b: Value, data: Value, *start: Value) -> Value:
-        return self.solve(sparse.csc_array((data, (self.rows, self.columns)), (self.size, self.size)), b, *start)
+        return self.solve(self.matrix(data), b, *start)
+
+    def matrix(self, data: Value) -> Matrix:
+        """The matrix with the given elements."""
+        return sparse.csc_array((data, (self.rows, self.columns)), (self.size, self.size))
 
 
 class Factors:
@@ -142,9 +146,7 @@ def _solution_series(b: Laurent, data: Laurent, system: System) -> Laurent | Non
     """The Laurent series of a solution, each term from the terms before it, if the matrix is regular at the point."""
     if data.start or b.start < 0:
         return None
-    matrix, *rest = (
-        sparse.csc_array((row, (system.rows, system.columns)), (system.size, system.size)) for row in data.coefficients
-    )
+    matrix, *rest = map(system.matrix, data.coefficients)
     found: list[Value] = []
     for k in range(min(len(data.coefficients), len(b.coefficients))):
         known = sum((rest[i] @ found[k - 1 - i] for i in range(k)), start=0.0)

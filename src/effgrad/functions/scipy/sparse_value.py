@@ -325,11 +325,6 @@ def arranged(result: TracedSparse, pattern: Matrix) -> TracedSparse:
     return cast(TracedSparse, result.rearranged(lambda places: type(pattern)(places, **options)))
 
 
-def other_shape(other: Value) -> Shape:
-    """The shape of a matrix or an array."""
-    return other.shape if sparse.issparse(other) else shape_of(other)
-
-
 def from_dense(array: Value) -> TracedSparse:
     """An array as a matrix in which every element is stored."""
     shape = shape_of(array)
