@@ -1,6 +1,7 @@
 """Functions that bring indices and axes, which programs write in many ways, into one form."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,11 @@ def selects_all(item: object) -> bool:
 def one_entry_per_axis(index: object, rank: int) -> list[Any] | None:
     """Return a basic index with an entry for every axis, or None if the index is not basic."""
     items = as_tuple(index)
-    if not basic(items):
-        return None
+    return without_ellipsis(items, rank) if basic(items) else None
+
+
+def without_ellipsis(items: Sequence[Any], rank: int) -> list[Any]:
+    """Return the parts of an index with one for each of its axes, and those for new axes."""
     missing = rank - sum(i is not None and i is not Ellipsis for i in items)
     at = next((n for n, i in enumerate(items) if i is Ellipsis), len(items))
     return [*items[:at], *[slice(None)] * missing, *items[at + 1 :]]

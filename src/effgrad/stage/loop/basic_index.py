@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from effgrad.arrays.layout import index_parts
+from effgrad.primitives.indices import without_ellipsis
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import INT, Element, constant, index, integer
 from effgrad.stage.loop.element import (
@@ -245,12 +247,10 @@ def either(flag: Element, a: Element, b: Element) -> Element:
 
 def full_key(key: Value, rank: int) -> list[Value]:
     """Expand an index so that it has one entry for each axis, besides those for new axes."""
-    keys = list(key) if isinstance(key, tuple) else [key]
-    missing = rank - sum(k is not None and k is not Ellipsis for k in keys)
-    if missing < 0:
+    keys = without_ellipsis(index_parts(key), rank)
+    if sum(k is not None for k in keys) > rank:
         raise NotCaptured("too many indices")
-    at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
-    return [*keys[:at], *[slice(None)] * missing, *keys[at + 1 :]]
+    return keys
 
 
 def _common_factors(a: Sequence[int], b: Sequence[int]) -> list[int]:

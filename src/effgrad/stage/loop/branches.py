@@ -4,8 +4,6 @@ import ast
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-
 from effgrad.living import LivingSet
 from effgrad.stage.loop import objects, planes
 from effgrad.stage.loop.affine import NotCaptured
@@ -20,7 +18,7 @@ from effgrad.stage.loop.ir import Block, Branch, Store
 from effgrad.stage.loop.names import bound
 from effgrad.stage.loop.number_classes import widest
 from effgrad.stage.loop.operands import (
-    SYMBOLIC,
+    NUMERIC,
     Complex,
     Lazy,
     OneOf,
@@ -163,7 +161,7 @@ class Branches(Evaluator):
         if isinstance(a, bool | int | float | str) and type(a) is type(b) and a == b:
             return a
         objects.check_branches(a, b, name, self)
-        if any(not isinstance(x, (*SYMBOLIC, bool, int, float, np.generic)) for x in (a, b)):
+        if any(not isinstance(x, NUMERIC) for x in (a, b)):
             raise NotCaptured(f"{name!r} is something else in the two branches")
         view = self.filled_by_both(a, b, blocks, name)
         self.note_either(view, name, *views_in([a, b]))

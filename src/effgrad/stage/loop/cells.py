@@ -17,6 +17,7 @@ from effgrad.stage.loop.frames import FactFound, Frame
 from effgrad.stage.loop.ir import Apply, Block, Map, walk, writes_in, written
 from effgrad.stage.loop.number_classes import are_floats, widest
 from effgrad.stage.loop.operands import (
+    NUMERIC,
     SYMBOLIC,
     Complex,
     Lazy,
@@ -82,7 +83,7 @@ class Cells:
         capture = self.capture
         if (parts := parts_of(value)) is not None:
             return like(value, (self.cells(v, f"{name}_{k}", planes.is_complex(value)) for k, v in enumerate(parts)))
-        if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
+        if not isinstance(value, NUMERIC):
             return value
         lazy, first = capture.lazy(value), classes_of(value)
         growth = capture.facts.get((origin(self.loop), f"{name} grows"))
@@ -182,7 +183,7 @@ class Cells:
         """Return a value as planes if its cell is complex; capture again if the value is complex and the cell real."""
         if isinstance(cell, Cell) and planes.is_complex(value):
             self.peel(name, "is a real number before the loop, and complex in it")
-        if isinstance(cell, Complex) and isinstance(value, (*SYMBOLIC, int, float, np.generic)):
+        if isinstance(cell, Complex) and isinstance(value, NUMERIC):
             self.peel(name, "is complex before the loop, and a real number in it")
         return value
 
@@ -208,7 +209,7 @@ class Cells:
             self.peel(name, "is None before the loop, and something else in it")
         if not isinstance(cell, Cell) or value is UNBOUND:
             raise NotCaptured(f"{name!r} is bound to something else in each step")
-        if not isinstance(value, (*SYMBOLIC, bool, int, float, np.generic)):
+        if not isinstance(value, NUMERIC):
             raise NotCaptured(f"{name!r} becomes a {type(value).__name__}")
 
     def assign(self, cell: "Cell", value: Lazy, name: str) -> None:
@@ -246,7 +247,7 @@ class Cells:
             return like(value, [self.copied(v, name) for v in parts])
         if isinstance(value, Masked):
             raise NotCaptured(f"{name!r}, elements that a mask selects, is read after the loop")
-        if not isinstance(value, (*SYMBOLIC,)):
+        if not isinstance(value, SYMBOLIC):
             return value
         lazy = self.capture.lazy(value)
         view = self.capture.store(lazy, name.strip("$"))

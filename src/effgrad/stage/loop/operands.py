@@ -125,6 +125,7 @@ def read(buffer: Buffer, place: Sequence[Extent]) -> Element:
 
 
 SYMBOLIC = (View, Lazy, Affine)
+NUMERIC = (*SYMBOLIC, int, float, np.generic)
 # A value of the captured program: a symbolic value, an ordinary Python object, or a container of both.
 Value = Any
 
