@@ -170,27 +170,25 @@ def call(reader: Reader, node: ast.Call) -> Object:
 def resolved(reader: Reader, function: ast.expr) -> ast.expr:
     """Return the expression for the target of a function: it is looked up among the known ones before `call`."""
     target = reader.operation(reader.call, function, function)
-    root: ast.AST = function
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    if reader.call != "call" or not (isinstance(function, ast.Name) or is_module(reader, root)):
+    if reader.call != "call" or not (isinstance(function, ast.Name) or is_of_module(reader, function)):
         return target
     identity = ast.Call(reader.named("identity"), [copy.deepcopy(function)], [])
     return placed(ast.BoolOp(ast.Or(), [ast.Call(reader.named("known"), [identity], []), target]), function)
 
 
-def is_module(reader: Reader, root: ast.AST) -> bool:
-    return isinstance(root, ast.Name) and root.id in reader.imported
+def is_of_module(reader: Reader, node: ast.AST) -> bool:
+    """Whether an expression is an imported name, or an attribute of one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in reader.imported
 
 
 @rewrites(ast.Attribute)
 def attribute(reader: Reader, node: ast.Attribute) -> Object:
-    root: ast.AST = node
-    while isinstance(root, ast.Attribute):
-        root = root.value
+    is_known = is_of_module(reader, node)
     reader.generic_visit(node)
     stored = not isinstance(node.ctx, ast.Load)
-    if is_module(reader, root) or stored or node.attr.startswith("__"):
+    if is_known or stored or node.attr.startswith("__"):
         return node
     read = reader.operation("attribute", node, node.value, ast.Constant(node.attr))
     if node.attr not in OUTLINE or not isinstance(node.value, ast.Name) or not on_one_line(node):
