@@ -33,7 +33,7 @@ from effgrad.modes.hessian import EdgePushing
 from effgrad.primitives.complexes import is_complex
 from effgrad.program import read
 from effgrad.trees import Structure, flatten
-from effgrad.vocabulary import Function, Option, Shape, Tangent, Tree, Value
+from effgrad.vocabulary import Function, Option, Tangent, Tree, Value
 
 P = ParamSpec("P")
 
@@ -112,7 +112,7 @@ def _column_by_column(
         for k in range(len(leaves))
     ]
     return [
-        [joined([c[j] for c in columns[k]], -1, _shape(y) + _shape(x), x) for k, x in enumerate(leaves)]
+        [joined([c[j] for c in columns[k]], -1, shape_of(y) + shape_of(x), x) for k, x in enumerate(leaves)]
         for j, y in enumerate(outputs)
     ]
 
@@ -124,17 +124,13 @@ def _row_by_row(pullback: Function, outputs: list[Value], tree: Structure, leave
         for j in range(len(outputs))
     ]
     return [
-        [joined([r[k] for r in rows[j]], 0, _shape(y) + _shape(x), x) for k, x in enumerate(leaves)]
+        [joined([r[k] for r in rows[j]], 0, shape_of(y) + shape_of(x), x) for k, x in enumerate(leaves)]
         for j, y in enumerate(outputs)
     ]
 
 
-def _shape(value: Value) -> Shape:
-    return shape_of(value)
-
-
 def _elements(values: list[Value]) -> int:
-    return sum(math.prod(_shape(value)) for value in values)
+    return sum(math.prod(shape_of(value)) for value in values)
 
 
 # The number of columns of a Jacobian computed at once. Each column costs the memory of a tangent for every value.
