@@ -179,6 +179,8 @@ def _sizes(value: Value) -> set[float] | None:
     """Return the sizes of the numbers in a value, or None for an array of another library, whose numbers stay there."""
     if not isinstance(value, NUMERIC):
         return None
+    if np.asarray(value).dtype.kind in "US":  # an array of constant texts
+        return set()
     return {abs(part) for item in np.ravel(value) for part in (item.real, item.imag)}
 
 

@@ -29,7 +29,7 @@ def objects(value: Object) -> np.ndarray:
 
 def of_objects(f: Object) -> bool:
     """Whether a function of NumPy is a ufunc made by `np.frompyfunc`, which works on objects only."""
-    return isinstance(f, np.ufunc) and set("".join(f.types)) <= set("O->")
+    return isinstance(f, np.ufunc) and bool(f.types) and set("".join(f.types)) <= set("O->")  # those of texts have none
 
 
 def with_objects(ufunc: Object, method: str, rewrite: Function) -> Object:

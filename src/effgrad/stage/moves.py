@@ -17,8 +17,8 @@ from effgrad.vocabulary import Index, Option, Value
 
 Shape = tuple[int, ...]
 
-# Stands for any memory, and is never read.
-_ORIGIN = np.zeros(16)
+# Stands for any memory, and is never read. It is as large as the largest text that a program may have an array of.
+_ORIGIN = np.zeros(1 << 17)
 
 
 def address_of(array: np.ndarray) -> int:
@@ -36,7 +36,7 @@ def contiguous(shape: Shape, dtype: Option) -> np.ndarray:
     for n in reversed(shape):
         strides.append(step)
         step *= n
-    return np.lib.stride_tricks.as_strided(_ORIGIN.view(np.dtype(dtype))[:1], shape, strides[::-1])
+    return np.lib.stride_tricks.as_strided(np.ndarray(1, dtype, _ORIGIN.data), shape, strides[::-1])
 
 
 def offset_of(view: np.ndarray) -> int:

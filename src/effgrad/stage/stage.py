@@ -154,7 +154,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
             node.place = self.place()  # it may stay a call of NumPy
         staged = _new(Staged)
         staged.owner, staged.primal, staged.shadow = self, result, self.add(node)
-        return staged
+        return self.guard(staged) if node.dtype.kind in "US" else staged  # the path depends on every text
 
     def raised(self, error: Exception, primitive: Any, args: Any, params: Params, slots: tuple[Node, ...]) -> None:
         """Record that an operation raises an error, which the program may catch."""

@@ -152,7 +152,9 @@ class Staged(TracedArray):
         return round(guarded_value(self), digits)
 
     def array_to_index(self, array: Any, index: Any) -> Any:
-        return Staged(self.owner, array, self.owner.argument(array)) if self.dtype.kind in "iu" else array
+        """Return the array as a constant of the program; one of objects, records or dates stays plain, with a guard."""
+        constant = self.dtype.kind in "iu" and array.dtype.kind not in "OVmM"
+        return Staged(self.owner, array, self.owner.argument(array)) if constant else array
 
     def __index__(self) -> int:
         # NumPy may call this for an exponent. No guard is needed where the answer is Python's error for a float.
@@ -185,8 +187,8 @@ class Staged(TracedArray):
         return f"Staged({self.value_below()!r})"
 
     def shown(self) -> Any:
-        whole = isinstance(self.primal, int | np.integer)  # an integer may become part of a name
-        return guarded_value(self) if whole else self.value_below()
+        decides = isinstance(self.primal, int | np.integer) or self.dtype.kind in "US"  # it may become part of a name
+        return guarded_value(self) if decides else self.value_below()
 
     def value_below(self, form: bool = False) -> Value:
         value = self.primal

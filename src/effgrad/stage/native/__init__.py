@@ -152,11 +152,12 @@ class Native:
         if node.primitive.function in INTO:
             return functools.partial(node.primitive.function, *args, **node.params, vector=result)
         function = _with_numbers(node)
-        unruled, complex_numbers = node.primitive.kind == UNRULED, node.dtype.kind == "c"
+        checked = node.primitive.kind == UNRULED or node.dtype.kind in "US"  # a longer text would be cut off
+        complex_numbers = node.dtype.kind == "c"
 
         def apply() -> None:
             value = function(*args, **fill(node.params, slots))
-            if unruled:
+            if checked:
                 check_shape(node, value)
             elif np.iscomplexobj(value) != complex_numbers:  # the dtype of a matrix's root depends on its elements
                 raise GuardFailed(-1, np.result_type(value))
