@@ -165,6 +165,7 @@ LEAVING_OUT = {
     "equal values": (lambda a: np.linalg.pinv(a, rcond=0.5), TWICE),
     "Hermitian pinv": (lambda a: np.linalg.pinv(a, rcond=0.6, hermitian=True), SYMMETRIC),
     "lstsq": (lambda a: np.linalg.lstsq(a, COLUMN, rcond=0.5)[0], A),
+    "lstsq, a limit of 1": (lambda a: np.linalg.lstsq(a, COLUMN, rcond=1)[0], A),
     "polyfit": (lambda y: np.polyfit(y, COLUMN, 2, rcond=0.5), COLUMN[::-1]),
     "the sign of a complex sum": (lambda a: logsumexp(a, axis=0, return_sign=True)[1], C),
     "full_like by name": (lambda t: np.full_like(A, fill_value=t, subok=False), 0.5),
