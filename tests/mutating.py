@@ -9,6 +9,7 @@ Squire and Trapp, Using complex variables to estimate derivatives of real functi
 
 import builtins
 import linecache
+import re
 import textwrap
 
 import numpy as np
@@ -51,6 +52,8 @@ VIEWS = """
 {c} = np.diag({a})
 {c} = {a}[{j}, ...]
 {c} = {a}.reshape(())
+{c} = {a} if {s} > 0.2 else {b}
+{c} = {a} if {s} > 0.2 else {a} * 1.5
 """.strip().split("\n")
 COPIES = """
 {c} = {a}.copy()
@@ -149,6 +152,9 @@ bump({a})
 bump({a}[{i}])
 {a} = scaled({a}, {s})
 {a}, {b} = {b}, {a}
+{a} = {b}
+{a} = {a} * 0.5
+if {s} > 0.2: {a} = {b}
 """.strip().split("\n")
 NUMBERS = """
 {n} = {a}[{j}]
@@ -175,7 +181,6 @@ def scaled(v, s):
     return v
 
 
-def f(x):
 """
 
 
@@ -199,13 +204,17 @@ class Complexed:
 
 
 def generate(seed, steps=10, loops=False):
-    """The text of a program of one matrix, and the matrix; with `loops`, about half of its statements are loops."""
+    """The text of a program of one matrix, and the matrix.
+
+    With `loops`, about half of its statements are loops, and often its first part is a function, which returns the
+    names that it binds to the rest.
+    """
     random = np.random.default_rng([seed, 77] if loops else seed)
     x = random.uniform(-1, 1, tuple(random.integers(1, 4, 2)))
     first = "a0 = x" if random.random() < 0.5 else "a0 = x * 1.0"
     lines = [first, "a1 = np.zeros((2, 3))", "a2 = x[0] * 2.0", "s0 = 0.5"]
     scope = {"np": np, "x": x.copy()}
-    exec(HEAD.replace("def f(x):\n", ""), scope)
+    exec(HEAD, scope)
     with np.errstate(all="ignore"):
         for line in lines:
             exec(line, scope)
@@ -218,7 +227,21 @@ def generate(seed, steps=10, loops=False):
     names = [name for name in scope if name[0] == "a" and name[1:].isdigit()]
     total = " + ".join(f"np.sum(np.sin({name})) * {k + 1.0}" for k, name in enumerate(names))
     numbers = "".join(f" + np.sin({name})" for name in scope if name[0] == "s" and name[1:].isdigit())
-    return HEAD + "".join(textwrap.indent(line, "    ") + "\n" for line in [*lines, f"return {total}{numbers}"]), x
+    lines.append(f"return {total}{numbers}")
+    cut = int(random.integers(4, len(lines))) if loops and random.random() < 0.6 else 0
+    return HEAD + (in_two(lines, cut) if cut else defined("f", lines)), x
+
+
+def defined(name, lines):
+    """The definition of a function of x."""
+    return f"def {name}(x):\n" + "".join(textwrap.indent(line, "    ") + "\n" for line in lines)
+
+
+def in_two(lines, cut):
+    """A function for the first lines, which returns the names that they bind, and `f`, which calls it."""
+    bound = ", ".join(sorted(set(re.findall(r"\b[as]\d+\b", "\n".join(lines[:cut])))))
+    first = defined("first", [*lines[:cut], f"return {bound}"])
+    return first + "\n\n" + defined("f", [f"{bound} = first(x)", *lines[cut:]])
 
 
 def loop(random, scope):

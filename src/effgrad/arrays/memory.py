@@ -51,7 +51,7 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "written", "unwritten", "borrowed", "made_at",
-        "merged_at", "history", "rewound", "raw", "log", "visited", "stored",
+        "merged_at", "history", "rewound", "raw", "log", "visited", "stored", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
@@ -61,7 +61,7 @@ class Storage:
         self.addresses: Any = None
         self.version = 0
         self.writes = WriteLog()
-        # The arrays to make mutable at the first write; None after it.
+        # The arrays to make mutable at the next write; None if that is done.
         self.unwritten: list[weakref.ref[Tracer]] | None = []
         # For each address, the time of the last write there.
         self.written: Any = None
@@ -106,6 +106,10 @@ class Storage:
         self.unwritten.append(weakref.ref(view))
         if len(self.unwritten) & (len(self.unwritten) - 1) == 0:  # at each doubling, drop the references that died
             self.unwritten = [ref for ref in self.unwritten if ref() is not None]
+
+    def watch(self, watcher: Value) -> None:
+        """Call `watcher.become_mutable` at the next write."""
+        self.unwritten = [*(self.unwritten or ()), weakref.ref(watcher)]
 
     def reruns(self, parts: tuple[Part, ...]) -> list[Part]:
         """Return the parts that are reruns and began after the memory was made."""

@@ -282,8 +282,14 @@ class Compiled(Generic[P, R]):
         function: Function | None = None,
     ) -> tuple[Graph, list[Value], Program]:
         """Return the graph for these arguments, the leaves of its result, and the program."""
-        with self._settings():
-            graph, results = staged(function or self.function, leaves, tree, simplifier(), loops, integers)
+        try:
+            with self._settings():
+                graph, results = staged(function or self.function, leaves, tree, simplifier(), loops, integers)
+        except Exception:
+            if not loops.mistaken:
+                raise
+        if loops.begin_again():
+            return self._staged(leaves, tree, loops, integers, function)
         loops.check_guards(len(graph.guards))
         graph = contracted(dead(graph))
         if loops.programs:

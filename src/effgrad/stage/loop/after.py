@@ -13,10 +13,16 @@ from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.number_classes import Memory
 from effgrad.stage.loop.operands import Lazy, Value, classes_of, flat, may_be_in_place, views_in
+from effgrad.stage.loop.sharing import Shared, before_loop
 
 
-def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: Frame) -> dict[str, Value]:
-    """The values of the names that a loop has bound and that may be read later, and of the places that it assigns."""
+def results_of(
+    loop: Loop, names: Mapping[str, Value], capture: Capture, frame: Frame
+) -> tuple[dict[str, Value], list[Shared]]:
+    """The values of the names that a loop has bound and that may be read later, and of the places that it assigns.
+
+    Also those of their arrays that may share memory in the program.
+    """
     later = {n for n in loop.bound if read_after(loop.function.body, loop.statement, n)}
     missing = later - frame.own.keys()
     if missing:
@@ -28,33 +34,35 @@ def results_of(loop: Loop, names: Mapping[str, Value], capture: Capture, frame: 
     found |= {n: without_doubt(capture, value) for n, value in found.items() if n not in later and n not in places}
     capture.twins.check_bases({b for _, b in capture.inputs})
     check_lists(loop, found, places)
-    check_arrays(loop, capture, found, later, places)
-    check_arrays_without_axes(loop, {n: found[n] for n in found if n in later or n in places}, places)
-    return found
+    known = {n: found[n] for n in found if n in later or n in places}
+    return found, [*shared_arrays(capture, known, places), *arrays_without_axes(known, places)]
 
 
-def check_arrays(loop: Loop, capture: Capture, found: Mapping[str, Value], later: set[str], places: set[str]) -> None:
-    """Raise if the array of a name may have another name and be written to; one of a place, at any time."""
-    known, inputs = later | places, {b for _, b in capture.inputs}
-    views = [(n, v) for n, value in found.items() if n in known for v in views_in(value)]
-    doubtful = {
-        n for n, v in views
-        if v.buffer.viewing
-        or capture.class_of(v.buffer) & (inputs | {w.buffer for _, w in views if w is not v}) - {v.buffer}
-    }  # fmt: skip
-    if doubtful & places:
-        raise NotCaptured("an array with two names that is assigned to an attribute")
-    if doubtful and writes_after(loop.function.body, loop.statement):
-        raise NotCaptured("an array that has two names after the loop, and is written to")
+def shared_arrays(capture: Capture, found: Mapping[str, Value], places: set[str]) -> list[Shared]:
+    """Groups of arrays that may share memory in the program; raises if an array of a place may be in one."""
+    views = [(n, v) for n, value in found.items() for v in views_in(value)]
+    inputs, groups = {b for _, b in capture.inputs}, []
+    for name, view in views:
+        same = capture.class_of(view.buffer) - {view.buffer}
+        before = [x for x, b in capture.inputs if b.shape and b in same]
+        elsewhere = view.buffer.reordered and view.buffer not in inputs  # the program's memory is in another order
+        if not view.buffer.viewing and not elsewhere and not before and not any(v.buffer in same for _, v in views):
+            continue
+        if name in places:
+            raise NotCaptured("an array with two names that is assigned to an attribute")
+        names = {name, *[n for n, v in views if v is not view]} - places  # one that a branch chooses may be any of them
+        groups.append(Shared(names, list(map(before_loop, before)), 1 if elsewhere else 2))
+    return groups
 
 
-def check_arrays_without_axes(loop: Loop, found: Mapping[str, Value], places: set[str]) -> None:
-    """Raise if an array without axes may be a view, or a number, or may have two names and be written to."""
+def arrays_without_axes(found: Mapping[str, Value], places: set[str]) -> list[Shared]:
+    """The group of the arrays without axes; raises if one of them may be a view, or a number, or is of a place."""
     single = [(n, v) for n, value in found.items() for v in flat(value) if isinstance(v, Lazy) and may_be_in_place(v)]
     if any(c.memory != Memory.OWN for _, v in single for c in classes_of(v)):
         raise NotCaptured("an array without axes that may be a view, made in the loop and used after it")
-    if any(n in places for n, _ in single) or len(single) > 1 and writes_after(loop.function.body, loop.statement):
-        raise NotCaptured("an array without axes that may have two names after the loop, and be written to")
+    if any(n in places for n, _ in single):
+        raise NotCaptured("an array without axes that is assigned to an attribute")
+    return [Shared({n for n, _ in single}, [])] if len(single) > 1 else []
 
 
 def without_doubt(capture: Capture, value: Value) -> Value:

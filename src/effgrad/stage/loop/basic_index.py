@@ -36,6 +36,8 @@ class Indexed(Statements):
         picks, axes = self._picked(value.shape, key)
         if isinstance(value, View):
             base, out = list(value.base), []
+            if axes and not value.axes:
+                raise NotCaptured("a view with axes of an array without axes")
             for (start, _, _), (axis, step, _) in zip(picks, value.axes, strict=True):
                 if axis is not None:
                     base[axis] = base[axis] + times(start, step)

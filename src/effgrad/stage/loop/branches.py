@@ -168,8 +168,20 @@ class Branches(Evaluator):
         if not view.axes:
             self.private.add(view.buffer)
             return self.symbol(load(view.buffer, ()), classes_of(a) | classes_of(b))
+        self.link_named(view, [x for x in (a, b) if isinstance(x, Lazy)], name, names)
         shared = [x for x in (a, b) if isinstance(x, View) and self.is_shared(x, names[0], name, *names[1:])]
         return self.one_of_arrays(view, shared, name)
+
+    def link_named(self, view: View, values: Sequence[Lazy], name: str, names: Sequence[Value]) -> None:
+        """Note that a cell may be one of those values that have a name besides `name` in a frame.
+
+        The frame is the first of `names`, and the others are further tables of its names.
+        """
+        tables = [(f.own, f is names[0]) for f in self.frames] + [(own, True) for own in names[1:]]
+        named = [x for own, here in tables for n, v in own.items() if n != name or not here for x in flat(v)]
+        for value in values:
+            if any(x is value for x in named):
+                self.twins.link(view, value)
 
     def filled_by_both(self, a: Value, b: Value, blocks: list[Block], name: str) -> View:
         """A cell that each side of a branch fills with its value of a name."""

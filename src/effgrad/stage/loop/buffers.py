@@ -24,7 +24,7 @@ class Buffer:
 
     `reach` holds the bounds of its integers, if they are known. An integer type without machine code is stored in 64
     bits, and `narrow` is then its type in the user's program. Arrays there that are `reordered` do not lie in C order,
-    and a `viewing` buffer is the copy of a view, which a loop leaves behind.
+    and a `viewing` buffer is the copy of an array that has another name, or of a view, which a loop leaves behind.
     """
 
     name: str

@@ -172,7 +172,7 @@ class Capture(Augmented):
 
     def write(self, target: ast.Subscript, value: Value, frame: Frame) -> None:
         array, key = self.seen(self.expression(target.value, frame)), self.expression(target.slice, frame)
-        self.put(array, key, value, target, frame)
+        self.put(array, key, self.twins.current(value), target, frame)
 
     def put(self, array: Value, key: Value, value: Value, target: ast.expr, frame: Frame) -> None:
         """`array[key] = value`, where `target` is the source of `array[key]`."""

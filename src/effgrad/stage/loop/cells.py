@@ -323,7 +323,8 @@ class Cells:
             if not isinstance(value, View | Lazy) or not value.shape:
                 continue
             arrays = capture.twins.of(value)
-            own.viewing |= len(arrays) > 1 or value.reordered
+            own.viewing |= len(arrays) > 1
+            own.reordered |= value.reordered
             for array in arrays:
                 if isinstance(array, Buffer) and (array not in made or len(capture.class_of(array)) > 1):
                     capture.unite(own, array)

@@ -111,7 +111,8 @@ class Evaluator(Choices):
             return self.lift_parts(value)
         if is_own_number(value):
             raise NotCaptured(f"a number of the class {type(value).__name__}")
-        is_array = isinstance(value, np.ndarray) and (value.ndim > 0 or memory_of(value) is not None)
+        array = isinstance(value, np.ndarray)
+        is_array = array and (value.ndim > 0 or value.dtype.kind in "fc" or memory_of(value) is not None)
         if not isinstance(value, Tracer):
             if not is_array:
                 return self.noted(value)  # complex numbers too

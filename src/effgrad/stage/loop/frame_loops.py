@@ -29,7 +29,7 @@ from effgrad.stage.loop.functions import Rows
 from effgrad.stage.loop.improve import improved
 from effgrad.stage.loop.ir import Region, writes_in
 from effgrad.stage.loop.iteration import RUNS
-from effgrad.stage.loop.names import bound
+from effgrad.stage.loop.names import bound, writes_after
 from effgrad.stage.loop.objects import released
 from effgrad.stage.loop.operands import (
     Complex,
@@ -51,6 +51,7 @@ from effgrad.stage.loop.operands import (
 from effgrad.stage.loop.places import PLACES
 from effgrad.stage.loop.program import ROOM, Program, part, run_region
 from effgrad.stage.loop.same_arrays import is_whole
+from effgrad.stage.loop.sharing import Shared, Watch, watched
 from effgrad.stage.loop.signature import signature
 from effgrad.stage.loop.source import Source
 
@@ -72,6 +73,9 @@ class Loops:
         # The class that makes a region executable; None if all loops are unrolled, for the reason given.
         self.executable, self.reason, self.captured = make, reason, 0
         self.refused: set[Loop] = set()
+        # Those that were captured although the program writes, after them, to an array that has another name.
+        self.mistaken: dict[Loop, int | None] = {}  # with their numbers of steps
+        self.watches: list[Watch] = []
         # The line and the reason of each long loop that Python runs.
         self.unrolled: list[str] = []
         # If all loops are unrolled, the messages and lines of those whose number of steps is not known.
@@ -94,18 +98,34 @@ class Loops:
         if loop in self.refused or self.asked[loop] > MOST_CAPTURED:
             return None
         try:
-            capture, results = captured_loop(loop, names, outside)
+            capture, results, shared = captured_loop(loop, names, outside)
             if capture.steps is not None and capture.steps < (FEWEST if not writes(capture) else FEWEST_OF_WRITES):
                 return None
             LOGGER.debug("%s:%d: the loop is captured", loop.file, loop.statement.lineno)
-            return self.performed(capture, results)
+            found = self.performed(capture, results)
+            steps = capture.length
+            for table in (capture.inputs, capture.lifted):  # an array that only the capture knows is not in use
+                table.clear()
+            self.watches += watched(shared, found, lambda: self.mistaken.update({loop: steps}))
+            return found
         except Declined:
             return None
         except NotCaptured as reason:
             self.refused.add(loop)
             at = loop.file, reason.line or loop.statement.lineno
-            self.unroll(f"the loop in {loop.function.name!r} is unrolled, because of {reason}", at, reason.steps)
+            self.unroll(unrolled_because(loop, reason), at, reason.steps)
             return None
+
+    def begin_again(self) -> bool:
+        """Forget what was captured, if Python has to run some of it; return whether the program is staged again."""
+        if not self.mistaken:
+            return False
+        for loop, steps in self.mistaken.items():
+            reason = "an array that has two names after the loop, and is written to"
+            self.unroll(unrolled_because(loop, reason), (loop.file, loop.place[1]), steps)
+        self.refused |= self.mistaken.keys()
+        self.mistaken, self.watches, self.programs, self.asked, self.captured = {}, [], {}, {}, 0
+        return True
 
     def unroll(self, message: str, at: tuple[str, int], steps: int | None) -> None:
         """Warn that a loop is unrolled, if it is long."""
@@ -132,7 +152,7 @@ class Loops:
         `memory` is the number of carries that the reverse may keep. The results of the steps are under the name "rows".
         """
         try:
-            capture, results = captured_loop(loop, names, {})
+            capture, results, _ = captured_loop(loop, names, {})  # each step returns values
             results |= {"rows": [] if rows is None else list(rows.views)}
             states = [v.buffer for v in views_in(results["carry"])]
             room = None if memory is None else memory * sum([8 * b.size for b in states])
@@ -176,7 +196,7 @@ class Loops:
         program = self.programs[key]
         values = [(input_now(value), b.narrow) for value, b in inputs]
         packed = run_region(*[v.astype(np.int64) if narrow else v for v, narrow in values], program=program)
-        return {b: part(packed, program, k) for k, b in enumerate(outputs)}
+        return {b: alone(part(packed, program, k)) for k, b in enumerate(outputs)}
 
     def stored(self, capture: Capture, value: Value, inputs: Mapping[Buffer, Value]) -> Value:
         """The value of a name after the loop, with each array as a whole buffer."""
@@ -197,6 +217,18 @@ class Loops:
         if isinstance(value, Masked | Function | Method | OneOf | Counted | Iterated | Unknown | Derivative | Pullback):
             raise NotCaptured("a function, or a selection of elements, made in the loop and used after it")
         return value
+
+
+def alone(value: Value) -> Value:
+    """Return a part of the vector of all results as an array with a memory of its own, as it is in the program."""
+    if hasattr(value, "handle"):
+        del value.handle
+    return value
+
+
+def unrolled_because(loop: Loop, reason: object) -> str:
+    """The warning that Python runs a loop."""
+    return f"the loop in {loop.function.name!r} is unrolled, because of {reason}"
 
 
 def stored_number(capture: Capture, value: View | Lazy | Affine) -> Value:
@@ -272,28 +304,23 @@ def writes(capture: Capture) -> bool:
 
 def captured_loop(
     loop: Loop, names: Mapping[str, Value], outside: Mapping[str, Value]
-) -> tuple[Capture, dict[str, Value]]:
-    """Capture a loop. Return the capture, and the bound names that are read later."""
+) -> tuple[Capture, dict[str, Value], list[Shared]]:
+    """Capture a loop. Return the capture, the bound names that are read later, and which may share memory."""
     check_statement(loop)
     facts: Facts = {}
     function, statement = loop.function, loop.statement
     while True:
-        capture = Capture(facts)
-        capture.rebound, capture.file = frozenset(loop.bound), loop.file
-        capture.around = range(function.lineno, (function.end_lineno or function.lineno) + 1)
-        capture.caught = may_be_caught()
-        frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
-        capture.frames.append(frame)
+        capture, frame = begun(loop, names, outside, facts)
         places = capture.places
-        capture.named = set(map(id, (*names.values(), *outside.values())))
-        capture.has_single = has_single(function, names, outside)
         try:
             with places.hidden():
                 frame.own.update(places.initial)
                 capture.loop(statement, frame)
-                results = results_of(loop, names, capture, frame)
+                results, shared = results_of(loop, names, capture, frame)
             if not places.is_new:
-                return capture, results
+                if shared and may_take_no_step(loop, capture, facts) and writes_after(function.body, statement):
+                    raise NotCaptured("an array that may have two names after the loop, and be written to")
+                return capture, results, shared
         except FactFound as again:
             facts[again.key] = again.fact
             continue
@@ -301,7 +328,7 @@ def captured_loop(
             known = isinstance(error, NotCaptured)
             if places.is_new:
                 continue
-            if known and isinstance(statement, ast.While) and not capture.caught and may_take_no_step(statement, facts):
+            if known and may_take_no_step(loop, capture, facts):
                 facts = {(statement, RUNS): True, PLACES: places}
                 continue
             # Python raises another error again, with the right line, when it runs the loop.
@@ -312,9 +339,27 @@ def captured_loop(
             raise refused from (None if known else error)
 
 
-def may_take_no_step(statement: ast.While, facts: Facts) -> bool:
+def begun(
+    loop: Loop, names: Mapping[str, Value], outside: Mapping[str, Value], facts: Facts
+) -> tuple[Capture, Frame]:
+    """Begin the capture of a loop; return it with the frame of the names."""
+    capture, function = Capture(facts), loop.function
+    capture.rebound, capture.file = frozenset(loop.bound), loop.file
+    capture.around = range(function.lineno, (function.end_lineno or function.lineno) + 1)
+    capture.caught = may_be_caught()
+    capture.named = set(map(id, (*names.values(), *outside.values())))
+    capture.has_single = has_single(function, names, outside)
+    frame = Frame(Source(function, function.body, {}, dict(outside)), dict(names))
+    capture.frames.append(frame)
+    return capture, frame
+
+
+def may_take_no_step(loop: Loop, capture: Capture, facts: Facts) -> bool:
     """Whether a `while` may be captured again as one that takes a step: if it takes none, its names are unchanged."""
-    return (statement, RUNS) not in facts and not statement.orelse and not bound([statement.test])
+    s = loop.statement
+    if not isinstance(s, ast.While) or capture.caught or (s, RUNS) in facts:
+        return False
+    return not s.orelse and not bound([s.test])
 
 
 def has_single(function: ast.FunctionDef, names: Mapping[str, Value], outside: Mapping[str, Value]) -> bool:

@@ -250,6 +250,8 @@ class Statements(Numbers):
         """Return a value, and note that in NumPy it is, or may be, a view of the other values."""
         for new in arrays_in(value):
             for old in arrays_in(of):
+                if new.shape and not old.shape:  # a step may carry a copy of the one, and not of the other
+                    raise NotCaptured("a view with axes of an array without axes")
                 self.twins.link(new, old)
                 if isinstance(new, View) and isinstance(old, View) and new.buffer is not old.buffer:
                     self.unite(new.buffer, old.buffer)
