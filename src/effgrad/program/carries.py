@@ -40,11 +40,12 @@ def _carries(arg: Object) -> bool:
 
 
 def attributes_of(value: Object) -> dict[str, Object]:
-    """The attributes of an object, in its `__dict__` or its slots."""
+    """The attributes of an object, in its `__dict__` and its slots; a class may have both."""
     inside = getattr(value, "__dict__", None)
+    names = [name for base in type(value).__mro__ for name in vars(base).get("__slots__", ())]
     if type(inside) is dict:
-        return inside
-    return {name: getattr(value, name, None) for base in type(value).__mro__ for name in getattr(base, "__slots__", ())}
+        return {**inside, **{name: getattr(value, name, None) for name in names}} if names else inside
+    return {name: getattr(value, name, None) for name in names}
 
 
 def is_written(value: object) -> bool:

@@ -39,6 +39,7 @@ SHAPED_BY_DATA = {
     np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.unique_values, np.intersect1d, np.array_repr, np.array_str,
     np.array2string,
 }  # fmt: skip
+ASKING_FOR_ZEROS = {np.nonzero, np.flatnonzero, np.argwhere}
 LOGICAL = {np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert}
 _TYPED = {np.float64, np.ndarray}
 
@@ -125,7 +126,7 @@ class Staged(TracedArray):
         if function in SHAPE_ONLY:
             return function(*[small(example_value(a)) for a in args], **kwargs)
         if function in SHAPED_BY_DATA and not _under_derivative(args):
-            return function(*[guarded_value(a) for a in args], **kwargs)
+            return function(*_asked(function, args), **kwargs)
         if function in CONSTANT:  # the keys of a lexsort, a tuple of arrays, become the rows of one array
             arrays = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
             return record(constant_primitive(function), *arrays, **kwargs)
@@ -146,7 +147,7 @@ class Staged(TracedArray):
         return bool(guarded_value(self != 0 if self.dtype.kind in "fc" else self))
 
     def __int__(self) -> int:
-        return int(guarded_value(self))
+        return int(guarded_value(np.trunc(self) if self.dtype.kind == "f" else self))
 
     def __round__(self, digits: int | None = None) -> Value:
         return round(guarded_value(self), digits)
@@ -253,6 +254,11 @@ def record(primitive: Primitive, *args: Value, **params: Option) -> Value:
             "return it from the staged function instead of keeping it"
         )
     return owner.apply(primitive, *values, **params)
+
+
+def _asked(function: Function, args: tuple[Value, ...]) -> list[Value]:
+    """Return guarded arguments for a function whose result's shape depends on values, or on which of them are 0."""
+    return [guarded_value(a != 0 if function in ASKING_FOR_ZEROS else a) for a in args]
 
 
 def example_value(value: Value) -> Value:

@@ -12,7 +12,7 @@ from effgrad.arrays import reach
 from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of, without_axes
 from effgrad.arrays.signatures import ask_numpy, known_options
 from effgrad.arrays.subarrays import Converter, real
-from effgrad.arrays.value import FUNCTIONS, Tracer, composed, contiguous, outline, plain, traced_inside
+from effgrad.arrays.value import FUNCTIONS, Tracer, composed, contiguous, example, outline, plain, traced_inside
 from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Value
@@ -82,7 +82,7 @@ def _kaiser(M: int, beta: Value) -> Value:
 
 def _from_iterator(items: Value, dtype: DTypeLike, count: int = -1, **options: Option) -> Value:
     found = [*(items if count < 0 else itertools.islice(items, count))]
-    result = np.fromiter(map(plain, found), dtype, count, **options)  # raises NumPy's errors
+    result = np.fromiter(map(example, found), dtype, count, **options)  # raises NumPy's errors
     return reach.array(found, dtype) if traced_inside(found) else result
 
 

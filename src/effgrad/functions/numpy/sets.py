@@ -4,11 +4,28 @@ from typing import Any, cast
 
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from effgrad.arrays.layout import ndim_of
+from effgrad.arrays.batched_value import Batched
+from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import composed, plain
+from effgrad.arrays.value import composed, depends, plain
 from effgrad.primitives.given import all_as_computed
 from effgrad.vocabulary import Axes, Value
+
+
+def _ranked(*arrays: Value) -> list[Value]:
+    """Return the plain arrays; those of a staged program as ranks among all elements, which alone decide its path."""
+    values = [plain(a) for a in arrays]
+    if not any(depends(value) and type(value) is not Batched for value in values):
+        return values
+    whole = np.concatenate([np.ravel(value) for value in values])
+    if np.any(np.isnan(whole)):
+        return values
+    order = np.argsort(whole, kind="stable")
+    ordered = whole[order]
+    steps = np.concatenate([np.zeros(1, int), np.cumsum(ordered[1:] != ordered[:-1])])
+    ends = np.cumsum([size_of(value) for value in values])[:-1]
+    parts = np.split(steps[np.argsort(order, kind="stable")], ends)
+    return [np.reshape(part, shape_of(value)) for part, value in zip(parts, values, strict=True)]
 
 
 def _unique(
@@ -17,7 +34,8 @@ def _unique(
 ) -> Value:  # fmt: skip
     """Return the first of each group of equal elements, or of equal slices along an axis."""
     options = {"axis": axis, "equal_nan": equal_nan} if axis is not None or not equal_nan else {}
-    _, first, *places = np.unique(plain(ar), True, True, True, **options)
+    (ranks,) = _ranked(ar)
+    _, first, *places = np.unique(ranks, True, True, True, **options)
     values = np.ravel(ar)[first] if axis is None else np.take(ar, first, axis=axis)
     asked = (return_index, return_inverse, return_counts)
     rest = [x for x, wanted in zip((first, *places), asked, strict=True) if wanted]
@@ -26,7 +44,7 @@ def _unique(
 
 def _unique_values(x: Value, /) -> Value:
     value = np.ravel(plain(x))
-    # The order is NumPy's, which need not be sorted.
+    # The order is NumPy's, by hashes of the values, which need not be sorted.
     ordered, first = np.unique(value, return_index=True)
     return np.ravel(x)[first[np.searchsorted(ordered, np.unique_values(value))]]
 
@@ -49,14 +67,15 @@ UniqueAll, UniqueCounts, UniqueInverse = (
 
 
 def _intersect1d(ar1: Value, ar2: object, assume_unique: bool = False, return_indices: bool = False) -> Value:
-    _, first, second = np.intersect1d(plain(ar1), plain(ar2), assume_unique, return_indices=True)
+    one, other = _ranked(ar1, ar2)
+    _, first, second = np.intersect1d(one, other, assume_unique, return_indices=True)
     values = np.ravel(ar1)[first]
     return (values, first, second) if return_indices else values
 
 
 def _setdiff1d(ar1: Value, ar2: object, assume_unique: bool = False) -> Value:
     values = np.ravel(ar1) if assume_unique else np.unique(ar1)
-    return values[np.flatnonzero(~np.isin(plain(values), plain(ar2)))]
+    return values[np.flatnonzero(~np.isin(*_ranked(values, ar2)))]
 
 
 def _trim_zeros(filt: Value, trim: str = "fb", axis: Axes = None) -> Value:

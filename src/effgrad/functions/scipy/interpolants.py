@@ -44,13 +44,16 @@ def _plain_twin(self: Value) -> Value:
 
 
 def plain_points(tree: Value, finite: bool = True) -> Value:
-    """Return plain points and values for a constructor of SciPy. A batch gives its first member.
+    """Return plain points and values for a constructor of SciPy.
 
-    Where SciPy's constructor wants finite numbers, those of all members have to be.
+    A batch gives its first member, and a staged program its example. Where SciPy's constructor wants finite numbers,
+    those of all members, and of later runs, have to be.
     """
     if isinstance(tree, list | tuple):
         return type(tree)([plain_points(item, finite) for item in tree])
     value = plain_tree(tree)
+    if isinstance(value, Tracer) and type(value) is not Batched and value.dtype.kind in "fc":
+        return value if is_somewhere(~np.isfinite(value) if finite else np.isnan(value)) else example(value)
     if type(value) is not Batched:
         return value
     if finite and is_somewhere(~np.isfinite(value)):
@@ -66,8 +69,8 @@ def is_somewhere(condition: Value) -> bool:
 
 
 def require_increasing(x: Value) -> None:
-    """Raise SciPy's error for a batch if the points of one of its members do not increase."""
-    if type(plain(x)) is Batched and is_somewhere(~(np.diff(plain(x)) > 0)):
+    """Raise SciPy's error for a batch or a program if its points, or those of a member, do not increase."""
+    if isinstance(x := plain(x), Tracer) and is_somewhere(~(np.diff(x) > 0)):
         raise ValueError("`x` must be strictly increasing sequence.")
 
 

@@ -33,6 +33,7 @@ from effgrad.functions.scipy.interpolants import (
     evaluator_of,
     holds,
     holds_arrays,
+    is_somewhere,
     keep,
     plain_points,
     reached_calls,
@@ -176,6 +177,8 @@ def _fitted(kind: Option, coefficients: Value) -> Function:
 
 
 def _cubic_coefficients(x: Value, y: Value, bc_type: Option, extrapolate: Option) -> Value:
+    if isinstance(bc_type, str) and bc_type == "periodic" and is_somewhere(~np.isclose(y[0], y[-1], 1e-15, 1e-15)):
+        raise ValueError("the first and the last value of a periodic spline have to be equal")
     return splines.hermite(x, y, splines.cubic_slopes(x, y, bc_type))
 
 

@@ -70,7 +70,7 @@ def _gaussian_filter1d(
     truncate: float = 4.0, *, radius: Value = None,
 ) -> Value:  # fmt: skip
     reals("ndimage.gaussian_filter", sigma)
-    size = int(truncate * float(plain(sigma)) + 0.5) if radius is None else radius
+    size = int(truncate * plain(sigma) + 0.5) if radius is None else radius
     if order == 0:
         weights = np.exp(-0.5 * (np.arange(-size, size + 1) / sigma) ** 2)
         weights = weights / np.sum(weights)
