@@ -283,6 +283,32 @@ def test_rules_know_which_functions_return_arrays_without_axes():
     assert found <= rule_calls.ARRAYS
 
 
+FORMS = {
+    "number": lambda v: 2.0 * v, "array": lambda v: np.where(v > 0.0, 2.0 * v, v), "Python's number": lambda v: 2.0,
+}  # fmt: skip
+VIEWS = {
+    "reshape": lambda a: np.reshape(a, ()), "moveaxis": lambda a: np.moveaxis(a, (), ()), "transpose": np.transpose,
+    "squeeze": np.squeeze, "flip": np.flip, "asarray": np.asarray, "real": np.real,
+}  # fmt: skip
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_of_a_number_is_a_number_where_numpy_gives_one(view, form):
+    """`np.reshape(x, ())` of a NumPy number was an array in a captured loop, so that `*=` changed both names."""
+
+    def f(x):
+        total = 0.0
+        for i in range(COUNT):
+            a = b = VIEWS[view](FORMS[form](x[i]))
+            b *= 3.0
+            total = total + a * b * x[i]
+        return total
+
+    check(f, f)
+
+
 def check(plain, f):
     u = np.random.default_rng(2).normal(size=COUNT)
     value, gradient = compile(value_and_grad(f))(POINTS)

@@ -15,7 +15,7 @@ from effgrad.stage.loop.basic_index import full_key
 from effgrad.stage.loop.buffers import INT, constant, index, integer
 from effgrad.stage.loop.element import ADD, EQUAL, GREATER_EQUAL, LESS, OR, WHERE, cast, element, primitive_of, widened
 from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Repeat, Statement, Store
-from effgrad.stage.loop.operands import Extent, Lazy, Value, View, symbolic, times, whole_view
+from effgrad.stage.loop.operands import Extent, Lazy, Value, View, may_be_in_place, symbolic, times, whole_view
 from effgrad.stage.loop.registry import has_rule, rule
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Function, Params
@@ -184,6 +184,7 @@ def applied(c: Symbols, f: Value, args: Sequence[Value], kwargs: Params, fresh: 
     if hasattr(f, "reverse"):  # a function of arrays alone
         function = f
     result, is_view = _example(function, [sample(v.buffer.shape, v.dtype) for v in inputs], name)
+    _check_form(f, result, args)
     output = whole_view(c.buffer(name, np.shape(result), np.result_type(result)))
     c.before_write(output.buffer)
     reason = OF_RULE if has_rule(f) else OF_WHOLE
@@ -192,6 +193,12 @@ def applied(c: Symbols, f: Value, args: Sequence[Value], kwargs: Params, fresh: 
     if is_view:
         c.view_of(output, [args[k] for k in places])
     return output if isinstance(result, np.ndarray) else c.number(output.element(()))
+
+
+def _check_form(f: Value, result: Value, args: Sequence[Value]) -> None:
+    """Refuse a result without axes of arrays without axes, which are given as numbers: it may be an array, or not."""
+    if not np.ndim(result) and not isinstance(f, np.ufunc) and any(map(may_be_in_place, args)):
+        raise NotCaptured(f"{getattr(f, '__name__', f)}, which has no rule, of an array without axes")
 
 
 def _example(function: Function, samples: Sequence[Value], name: str) -> tuple[Value, bool]:
