@@ -79,6 +79,21 @@ def swapped_rows(x):
     return a
 
 
+def bump(row):
+    row[0] = row[0] * 2.0
+    row += 0.5
+
+
+def of_plain_numbers(x):
+    """Return an array without traced values, and a copy of its diagonal in the loop's memory."""
+    a = np.zeros((4, 4))
+    diagonal = np.diagonal(a)
+    for k in range(40):
+        b, c = np.transpose(diagonal)[::2], x * k
+    bump(a[0])
+    return np.array(b) * c[0], b * 1.0
+
+
 def to_the_first(x, pair):
     a, b = pair(x)
     a[...] = a * 3.0 + 0.2
@@ -95,7 +110,7 @@ def to_the_second(x, pair):
 PAIRS = [
     lambda x: chosen(x, -1.0), lambda x: chosen(x, 8.0), lambda x: chosen(x, 1e9), a_part_and_the_whole,
     chosen_of_those_of_a_step, without_axes_and_a_vector, a_vector_of_one_without_axes,
-    lambda x: (swapped_rows(x), x * 2.0),
+    of_plain_numbers, lambda x: (swapped_rows(x), x * 2.0),
 ]  # fmt: skip
 
 

@@ -286,9 +286,10 @@ class Compiled(Generic[P, R]):
             with self._settings():
                 graph, results = staged(function or self.function, leaves, tree, simplifier(), loops, integers)
         except Exception:
-            if not loops.mistaken:
+            if not loops.mistaken():
                 raise
-        if loops.begin_again():
+        if mistaken := loops.mistaken():
+            loops.begin_again(mistaken)
             return self._staged(leaves, tree, loops, integers, function)
         loops.check_guards(len(graph.guards))
         graph = contracted(dead(graph))

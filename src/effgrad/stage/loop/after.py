@@ -12,8 +12,8 @@ from effgrad.stage.loop.desugar import LEFT, RESULT
 from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.number_classes import Memory
-from effgrad.stage.loop.operands import Lazy, Value, classes_of, flat, may_be_in_place, views_in
-from effgrad.stage.loop.sharing import Shared, before_loop
+from effgrad.stage.loop.operands import Lazy, Plane, Value, classes_of, flat, may_be_in_place, views_in
+from effgrad.stage.loop.sharing import Shared
 
 
 def results_of(
@@ -44,14 +44,14 @@ def shared_arrays(capture: Capture, found: Mapping[str, Value], places: set[str]
     inputs, groups = {b for _, b in capture.inputs}, []
     for name, view in views:
         same = capture.class_of(view.buffer) - {view.buffer}
-        before = [x for x, b in capture.inputs if b.shape and b in same]
+        before = [x.value if isinstance(x, Plane) else x for x, b in capture.inputs if b.shape and b in same]
         elsewhere = view.buffer.reordered and view.buffer not in inputs  # the program's memory is in another order
         if not view.buffer.viewing and not elsewhere and not before and not any(v.buffer in same for _, v in views):
             continue
         if name in places:
             raise NotCaptured("an array with two names that is assigned to an attribute")
         names = {name, *[n for n, v in views if v is not view]} - places  # one that a branch chooses may be any of them
-        groups.append(Shared(names, list(map(before_loop, before)), 1 if elsewhere else 2))
+        groups.append(Shared(names, before, 1 if elsewhere else 2))
     return groups
 
 

@@ -73,9 +73,8 @@ class Loops:
         # The class that makes a region executable; None if all loops are unrolled, for the reason given.
         self.executable, self.reason, self.captured = make, reason, 0
         self.refused: set[Loop] = set()
-        # Those that were captured although the program writes, after them, to an array that has another name.
-        self.mistaken: dict[Loop, int | None] = {}  # with their numbers of steps
-        self.watches: list[Watch] = []
+        # For the captured loops: their numbers of steps, and arrays that may have another name after them.
+        self.watches: list[tuple[Loop, int | None, Watch]] = []
         # The line and the reason of each long loop that Python runs.
         self.unrolled: list[str] = []
         # If all loops are unrolled, the messages and lines of those whose number of steps is not known.
@@ -103,10 +102,9 @@ class Loops:
                 return None
             LOGGER.debug("%s:%d: the loop is captured", loop.file, loop.statement.lineno)
             found = self.performed(capture, results)
-            steps = capture.length
             for table in (capture.inputs, capture.lifted):  # an array that only the capture knows is not in use
                 table.clear()
-            self.watches += watched(shared, found, lambda: self.mistaken.update({loop: steps}))
+            self.watches += [(loop, capture.length, watch) for watch in watched(shared, found)]
             return found
         except Declined:
             return None
@@ -116,16 +114,17 @@ class Loops:
             self.unroll(unrolled_because(loop, reason), at, reason.steps)
             return None
 
-    def begin_again(self) -> bool:
-        """Forget what was captured, if Python has to run some of it; return whether the program is staged again."""
-        if not self.mistaken:
-            return False
-        for loop, steps in self.mistaken.items():
+    def mistaken(self) -> dict[Loop, int | None]:
+        """The loops that were captured although the program wrote, after them, to an array that had another name."""
+        return {loop: steps for loop, steps, watch in self.watches if watch.finds_writes()}
+
+    def begin_again(self, mistaken: Mapping[Loop, int | None]) -> None:
+        """Forget what was captured, as the program is staged again; Python runs some of its loops."""
+        for loop, steps in mistaken.items():
             reason = "an array that has two names after the loop, and is written to"
             self.unroll(unrolled_because(loop, reason), (loop.file, loop.place[1]), steps)
-        self.refused |= self.mistaken.keys()
-        self.mistaken, self.watches, self.programs, self.asked, self.captured = {}, [], {}, {}, 0
-        return True
+        self.refused |= mistaken.keys()
+        self.watches, self.programs, self.asked, self.captured = [], {}, {}, 0
 
     def unroll(self, message: str, at: tuple[str, int], steps: int | None) -> None:
         """Warn that a loop is unrolled, if it is long."""

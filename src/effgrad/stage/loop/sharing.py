@@ -5,7 +5,7 @@ program is staged again, and Python runs the loop.
 """
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +13,8 @@ import numpy as np
 from effgrad.arrays.memory import Storage
 from effgrad.arrays.traced import handle_of
 from effgrad.arrays.value import Tracer, plain
-from effgrad.arrays.written import memory_for
-from effgrad.stage.loop.affine import NotCaptured
-from effgrad.stage.loop.operands import Plane, Value, flat
+from effgrad.arrays.written import memory_of
+from effgrad.stage.loop.operands import Value, flat
 
 
 class Shared(NamedTuple):
@@ -27,40 +26,39 @@ class Shared(NamedTuple):
 
 
 class Watch:
-    """Calls `report` at a write to one of some memories, if so many of them are still in use."""
+    """Arrays that may share memory: whether one of them is written to while at least `fewest` of them are in use."""
 
-    def __init__(self, memories: Sequence[Storage], fewest: int, report: Callable[[], None]) -> None:
-        self.memories, self.fewest, self.report = list(map(weakref.ref, memories)), fewest, report
-        for memory in memories:
-            memory.watch(self)
+    def __init__(self, arrays: Sequence[Value], fewest: int) -> None:
+        memories = {id(m): m for m in map(memory, arrays) if m is not None}
+        self.memories, self.fewest, self.is_broken = list(map(weakref.ref, memories.values())), fewest, False
+        # No write to an array without traced values is heard of, so its bytes are compared.
+        self.known = [(x, x.tobytes()) for x in arrays if isinstance(x, np.ndarray) and memory(x) is None]
+        if self.in_use() >= fewest:
+            for m in memories.values():
+                m.watch(self)
+
+    def in_use(self) -> int:
+        """How many of the arrays the program can still read."""
+        return len(self.known) + sum(ref() is not None for ref in self.memories)
 
     def become_mutable(self) -> None:
         """Hear of the first write to one of the memories."""
-        if sum(ref() is not None for ref in self.memories) >= self.fewest:
-            self.report()
+        self.is_broken |= self.in_use() >= self.fewest
+
+    def finds_writes(self) -> bool:
+        """Whether one of the arrays has been written to."""
+        return self.is_broken or any(x.tobytes() != before for x, before in self.known)
 
 
-def watched(groups: Sequence[Shared], found: Mapping[str, Value], report: Callable[[], None]) -> list[Watch]:
-    """Watch the memories of groups of arrays, given the values of the names after the loop."""
-    watches = []
-    for names, before, fewest in groups:
-        arrays = [x for value in (*before, *[found[n] for n in names]) for x in flat(value)]
-        memories = list({id(m): m for m in map(memory, arrays) if m is not None}.values())
-        if len(memories) >= fewest:
-            watches.append(Watch(memories, fewest, report))
-    return watches
+def watched(groups: Sequence[Shared], found: Mapping[str, Value]) -> list[Watch]:
+    """Watch groups of arrays, given the values of the names after the loop."""
+    return [Watch([x for v in (*before, *[found[n] for n in names]) for x in flat(v)], fewest)
+            for names, before, fewest in groups]  # fmt: skip
 
 
 def memory(value: Value) -> Storage | None:
-    """The memory of an array; None for any other value."""
+    """The memory of an array that holds traced values; None for any other value."""
     if isinstance(value, Tracer):
         return handle_of(value).storage if isinstance(plain(value), np.ndarray) else None
-    return memory_for(value).storage if isinstance(value, np.ndarray) and value.flags.writeable else None
-
-
-def before_loop(value: Value) -> Value:
-    """An array from before a loop; raises if no write to it could be heard of."""
-    array = value.value if isinstance(value, Plane) else value
-    if not isinstance(array, Tracer) and array.dtype.kind not in "fc" and array.flags.writeable:
-        raise NotCaptured("an array of integers that may have another name after the loop")
-    return array
+    known = memory_of(value) if isinstance(value, np.ndarray) else None
+    return None if known is None else known.storage
