@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.layout import copied_as, in_form_of
-from effgrad.arrays.value import operations, outline
+from effgrad.arrays.value import contiguous, operations, outline
 from effgrad.vocabulary import Value
 
 
@@ -27,6 +27,14 @@ def laid_as(value: Value, memory: Value) -> Value:
     if min(memory.strides) >= 0:
         return copied_as(value, wanted)
     return operations.getitem(copied_as(operations.getitem(value, index=back), wanted), index=back)
+
+
+def seen_as(value: Value, memory: Value) -> Value:
+    """Return a value in the memory order of an array, and with gaps if that has some: a `ravel` then copies it."""
+    value = laid_as(value, memory)
+    if memory.flags.c_contiguous or not contiguous(value):
+        return value
+    return operations.getitem(np.stack([value, value], axis=-1), index=(..., 0))
 
 
 def _steps(array: Value) -> list[int]:

@@ -8,6 +8,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts, layout
 from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, memory_like, ndim_of, shape_of, size_of, without_axes
+from effgrad.arrays.memory_order import seen_as
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import (
@@ -244,7 +245,7 @@ def rearranging(function: Function) -> Value:
 
         def take(place: Value, step: Value) -> Value:
             result = getitem(flat, index=place)
-            return alias(result, a, step) if shares and np.may_share_memory(place, numbers) else result
+            return alias(seen_as(result, place), a, step) if shares and np.may_share_memory(place, numbers) else result
 
         if isinstance(places, list | tuple):
             return type(places)(
