@@ -1,8 +1,8 @@
-"""Rules for `pandas`: sums and means over windows and groups of a Series of traced values, its gaps and differences.
+"""Rules for `pandas`: sums and means over windows of a Series of traced values, its gaps and differences.
 
-A Series stores a traced array unchanged, so its arithmetic needs no rule. Windows and groups need one, because pandas
-sums them in compiled code. Their rules ask pandas which rows a window or group consists of, and compute the sums as a
-product with a sparse matrix.
+A Series stores a traced array unchanged, so its arithmetic needs no rule. Windows need one, because pandas sums them in
+compiled code. Their rules ask pandas which rows a window consists of, and compute the sums as a product with a sparse
+matrix. Groups have their rules in `effgrad.functions.pandas_groups`.
 """
 
 
@@ -16,7 +16,7 @@ from pandas.core.array_algos import take
 from pandas.core.base import IndexOpsMixin
 from pandas.core.dtypes import cast
 from pandas.core.generic import NDFrame
-from pandas.core.groupby.groupby import GroupBy
+from pandas.core.groupby.ops import BaseGrouper, WrappedCythonOp
 from pandas.core.internals.blocks import Block
 from pandas.core.window.ewm import ExponentialMovingWindow
 from pandas.core.window.expanding import Expanding
@@ -25,6 +25,7 @@ from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
 from effgrad.arrays import reach
 from effgrad.arrays.value import Tracer, example, plain
 from effgrad.errors import EffgradError, NoRule
+from effgrad.functions import pandas_groups
 from effgrad.functions.scipy.signal import lfilter
 from effgrad.functions.scipy.sparse_elements import product
 from effgrad.functions.scipy.tables import Calling, Method
@@ -45,22 +46,17 @@ def _traced(self: Value) -> bool:
     return isinstance(self._values, Tracer)
 
 
-def _any_traced(self: Value) -> bool:
-    columns = self._mgr.arrays if isinstance(self, pd.DataFrame) else [self._values]
-    return any(isinstance(column, Tracer) for column in columns)
-
-
 def _series(obj: Value) -> Value:
     """Return the traced values of a Series; refuse a DataFrame."""
     if not isinstance(obj, pd.Series):
-        raise NoRule("pandas' windows and groups have a derivative rule for one column: take it from the frame first")
+        raise NoRule("pandas' windows have a derivative rule for one column: take it from the frame first")
     return obj._values
 
 
 def _summed(values: Value, rows: Value, columns: Value, count: int) -> tuple[Value, Value]:
-    """Return the sum of each of `count` windows or groups, and how many values each sum has; pandas leaves out NaNs.
+    """Return the sum of each of `count` windows, and how many values each sum has; pandas leaves out NaNs.
 
-    `rows` and `columns` are parallel: the value number `columns[i]` is in the window or group number `rows[i]`.
+    `rows` and `columns` are parallel: the value number `columns[i]` is in the window number `rows[i]`.
     """
     known = ~np.isnan(plain(values))
     size = (count, len(known))
@@ -141,18 +137,6 @@ def _index_of_windows(windows: Value) -> Value:
     if not isinstance(result, pd.Series):
         raise NoRule("pandas' windows of groups have a derivative rule with as_index=True")
     return result.index
-
-
-def _group(mean: bool) -> Value:
-    def rule(self: Value, numeric_only: bool = False, min_count: int = 0, **options: Value) -> Value:
-        if options.get("engine") is not None or not options.get("skipna", True):
-            raise NoRule("pandas' sums of groups have a derivative rule without engine, and with skipna=True")
-        values, grouper = _series(self.obj), self._grouper
-        chosen = np.flatnonzero(grouper.ids >= 0)
-        sums = _summed(values, grouper.ids[chosen], chosen, grouper.ngroups)
-        return pd.Series(_result(*sums, min_count, mean), index=grouper.result_index, name=self.obj.name)
-
-    return Method(rule, _holds)
 
 
 def _exponential_mean(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
@@ -286,7 +270,7 @@ def _of_plain(name: str) -> Method:
     def rule(self: Value, *args: Value, **options: Value) -> Value:
         return getattr(plainly(self), name)(*map(plainly, args), **options)
 
-    return Method(rule, _any_traced)
+    return Method(rule, pandas_groups.is_traced)
 
 
 def _of_list(values: Value) -> Value:
@@ -317,9 +301,11 @@ RULES: list[tuple[Value, str, Value]] = [
     *((owner, name, _extreme(name))
       for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("min", "max")),
     (ExponentialMovingWindow, "mean", Method(_exponential_mean, _holds_or_decays)),
-    *((GroupBy, name, _group(name == "mean")) for name in ("sum", "mean")),
+    (WrappedCythonOp, "_cython_op_ndim_compat", pandas_groups.operate),
+    (BaseGrouper, "_get_splitter", Calling(pandas_groups.split)),
+    (BaseGrouper, "agg_series", Calling(pandas_groups.aggregate)),
     (IndexOpsMixin, "_map_values", Method(_mapped, _traced)),
-    (Apply, "transform_str_or_callable", Method(_transformed, lambda self: _any_traced(self.obj))),
+    (Apply, "transform_str_or_callable", Method(_transformed, lambda self: pandas_groups.is_traced(self.obj))),
     (pd.Series, "dropna", Method(_dropna, _traced)), (pd.Series, "diff", Method(_diff, _traced)),
     *((owner, name, _of_plain(name))
       for owner, name in (

@@ -1,0 +1,136 @@
+"""Rules for the groups of `pandas`, and so for `resample`: reductions and accumulations of traced columns by group.
+
+Every method of groups that pandas computes in compiled code passes through one function with the values, the number of
+each value's group, and the method's name. Here a rule stands in its place: it has pandas' value, and the derivative of
+the same operation of NumPy on the values of each group that are not missing.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from pandas.core.groupby.ops import BaseGrouper, WrappedCythonOp
+
+from effgrad.arrays import reach
+from effgrad.arrays.value import Tracer, example, plain, traced_inside
+from effgrad.errors import NoRule
+from effgrad.functions.scipy.sparse_elements import product
+from effgrad.primitives.given import with_value
+from effgrad.vocabulary import Option, Value
+
+
+@dataclass
+class Groups:
+    """The values of a column by group, without missing ones, and the first place of each group among them."""
+
+    values: Value
+    numbers: np.ndarray
+    counts: np.ndarray
+    places: np.ndarray
+
+    @property
+    def starts(self) -> np.ndarray:
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+    def each(self, reduce: Callable[[Value], Value]) -> Value:
+        """Reduce the values of each group; 0 for an empty one."""
+        parts = [self.values[start:end] for start, end in itertools.pairwise(self.starts)]
+        return np.stack([reduce(part) if size else 0.0 for part, size in zip(parts, self.counts, strict=True)])
+
+    def item(self, last: bool) -> Value:
+        chosen = self.starts[1:] - 1 if last else self.starts[:-1]
+        return np.where(self.counts > 0, self.values[np.clip(chosen, 0, len(self.places) - 1)], 0.0)
+
+    def sum(self, values: Value) -> Value:
+        count, size = len(self.counts), len(self.places)
+        return product(values, np.ones(size), rows=self.numbers, columns=np.arange(size), size=(count, size))
+
+    def mean(self) -> Value:
+        return self.sum(self.values) / np.maximum(self.counts, 1)
+
+    def variance(self, ddof: int) -> Value:
+        deviations = self.values - self.mean()[self.numbers]
+        return self.sum(deviations**2) / np.maximum(self.counts - ddof, 1)
+
+    def root(self, ddof: int, of_mean: bool) -> Value:
+        variance = self.variance(ddof) / (np.maximum(self.counts, 1) if of_mean else 1)
+        several = self.counts > ddof
+        return np.where(several, np.sqrt(np.where(several, variance, 1.0)), 0.0)
+
+
+REDUCTIONS: dict[str, Callable[[Groups, int], Value]] = {
+    "sum": lambda groups, _: groups.sum(groups.values), "mean": lambda groups, _: groups.mean(),
+    "var": lambda groups, ddof: groups.variance(ddof), "std": lambda groups, ddof: groups.root(ddof, False),
+    "sem": lambda groups, ddof: groups.root(ddof, True), "prod": lambda groups, _: groups.each(np.prod),
+    "min": lambda groups, _: groups.each(np.min), "max": lambda groups, _: groups.each(np.max),
+    "median": lambda groups, _: groups.each(np.median), "first": lambda groups, _: groups.item(False),
+    "last": lambda groups, _: groups.item(True),
+    "ohlc": lambda groups, _: np.stack(
+        [groups.item(False), groups.each(np.max), groups.each(np.min), groups.item(True)], axis=1
+    ),
+}  # fmt: skip
+ACCUMULATIONS: dict[str, Callable[[Value], Value]] = {
+    "cumsum": np.cumsum, "cumprod": np.cumprod, "cummin": np.minimum.accumulate, "cummax": np.maximum.accumulate,
+}  # fmt: skip
+CONSTANT = {"rank", "any", "all", "idxmin", "idxmax"}
+_plainly = WrappedCythonOp._cython_op_ndim_compat
+
+
+def operate(self: Value, values: Value, *, ngroups: int, comp_ids: np.ndarray, **options: Option) -> Value:
+    """Return a method's results for a traced column, or for the columns of a table, which are its rows here."""
+    given = plain(values) if self.how in CONSTANT else example(values)
+    if isinstance(given, Tracer):
+        raise NoRule(f"pandas' {self.how} depends on values that a compiled program or a batch does not know yet")
+    result = _plainly(self, given, ngroups=ngroups, comp_ids=comp_ids, **options)
+    if self.how in CONSTANT:
+        return result
+    rows = values if values.ndim == 2 else values[None]
+    derived = np.stack([_of_column(self.how, row, comp_ids, ngroups, options) for row in rows])
+    derived = derived if values.ndim == 2 else derived[0]
+    return with_value(np.where(np.isnan(result), np.nan, derived), result, f"pandas' {self.how} of groups")
+
+
+def _of_column(how: str, values: Value, numbers: np.ndarray, count: int, options: dict[str, Option]) -> Value:
+    """Return the results of a column, whose group numbers are given; the number of a value without a group is -1."""
+    known = ~np.isnan(plain(values))
+    if not options.get("skipna", True) and not np.all(known):
+        raise NoRule("pandas' operations of groups have a derivative rule for columns with gaps where skipna=True")
+    places = np.flatnonzero(known & (numbers >= 0))
+    places = places[np.argsort(numbers[places], kind="stable")]
+    groups = Groups(values[places], numbers[places], np.bincount(numbers[places], minlength=count), places)
+    if how in REDUCTIONS:
+        return REDUCTIONS[how](groups, int(options.get("ddof", 1)))
+    if how not in ACCUMULATIONS:
+        raise NoRule(f"pandas' {how} of groups has no derivative rule: apply a function of NumPy to each group")
+    parts = [ACCUMULATIONS[how](groups.values[start:end]) for start, end in itertools.pairwise(groups.starts)]
+    found = np.full(len(numbers), len(places))
+    found[places] = np.arange(len(places))
+    return np.append(np.concatenate([np.zeros(0), *parts]), 0.0)[found]
+
+
+def split(self: Value, data: Value) -> Value:
+    """Return the parts of a column or a table by group, for iteration and for functions of the program."""
+    if not is_traced(data):
+        return _plain_split(self, data)
+    return [data.iloc[np.flatnonzero(self.ids == number)] for number in range(self.ngroups)]
+
+
+def aggregate(self: Value, obj: Value, func: Value) -> Value:
+    """Return the numbers that a function gives for the parts of a column."""
+    found = self._aggregate_series_pure_python(obj, func)
+    if not is_traced(obj):
+        return obj.array._cast_pointwise_result(found)
+    items = found.tolist()
+    return reach.np.array(items, float) if traced_inside(items) else np.array(items)
+
+
+def is_traced(table: Value) -> bool:
+    """Whether a column, or any column of a table, holds traced values."""
+    columns = table._mgr.arrays if isinstance(table, pd.DataFrame) else [table._values]
+    return any(isinstance(column, Tracer) for column in columns)
+
+
+_plain_split = BaseGrouper._get_splitter
+split.runs_python = aggregate.runs_python = True  # type: ignore[attr-defined]
