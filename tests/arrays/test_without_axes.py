@@ -145,3 +145,18 @@ def test_an_array_without_axes_changes_in_place_each_time(make):
         np.testing.assert_allclose(derivative(x.copy()), (value, slope), rtol=1e-6)
     np.testing.assert_allclose(jvp(f, (x.copy(),), (np.array(1.0),)), (value, slope), rtol=1e-6)
     assert kinds == {True}
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_copyto_takes_an_array_without_axes_whose_numbers_are_plain(mask):
+    """NumPy, asked about the options, got the number in the array's memory, and rejected it."""
+
+    def f(x):
+        a = np.zeros(())
+        np.putmask(a, mask, x[0])
+        np.copyto(a, x[1] * x[2], where=a > 0.0)
+        return np.sin(a) + x[0]
+
+    for found, slope in (value_and_grad(f)(X), compile(value_and_grad(f))(X)):
+        assert found == pytest.approx(f(X.copy()), rel=1e-15)
+        assert slope[1] == pytest.approx(np.cos(X[1] * X[2]) * X[2] if mask else 0.0, rel=1e-14)

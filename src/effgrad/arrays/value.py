@@ -29,8 +29,7 @@ class Smooth(Effect):
 
 # The tables that the modules of primitives fill: NumPy ufunc or function -> what to do with traced arguments.
 UFUNCS, FUNCTIONS = Registry(), Registry()
-# Functions through whose results no derivative flows.
-CONSTANT = Registry()
+CONSTANT = Registry()  # functions through whose results no derivative flows
 # Functions whose rule composes other functions. A staged program calls NumPy's function where no derivative is taken.
 COMPOSED = Registry()
 # The rules of the methods of ufuncs, by pairs of a ufunc and the method's name.
@@ -331,7 +330,8 @@ def example(value: Value, form: bool = False) -> Value:
     """Return an example of the value below derivatives, batches and staging. With `form` only shape and dtype count."""
     while depends(value):
         value = value.value_below(form)
-    return plain(value)
+    found = plain(value)  # the memory of an array may hold a number
+    return np.asarray(found) if isinstance(found, np.generic | float) and isinstance(value, np.ndarray) else found
 
 
 def outline(value: Value) -> Value:
