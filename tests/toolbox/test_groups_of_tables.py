@@ -12,9 +12,12 @@ pd = pytest.importorskip("pandas")
 
 X = np.array([1.0, 3.0, 2.0, 5.0, 4.0, 6.0, 8.0, 7.0]) + 0.01 * np.arange(8)
 KEYS = np.array([0, 1, 0, 1, 2, 2, 0, 1])
+GROUPS = np.array([0, 1, 0, 1, 1, 1, 0, 1])
 GAPS = np.array([False, False, True, False, False, False, False, True])
+PLAIN = pd.Series(np.arange(8.0))
 DAYS = pd.date_range("2024-01-01", periods=8)
 REDUCED = "sum", "mean", "var", "std", "sem", "prod", "min", "max", "median", "first", "last"
+SHAPES = "skew", "kurt"
 ACCUMULATED = "cumsum", "cumprod", "cummin", "cummax", "shift", "diff"
 
 
@@ -27,6 +30,13 @@ PROGRAMS = {
     **{f"{name} with gaps": lambda s, name=name: getattr(s.where(~GAPS).groupby(KEYS), name)() for name in REDUCED},
     **{f"{name} of a table": lambda s, name=name: getattr(table(s).groupby("k"), name)() for name in REDUCED},
     **{f"{name} by time": lambda s, name=name: getattr(s.resample("3D"), name)() for name in (*REDUCED, "ohlc")},
+    **{f"{name} of groups": lambda s, name=name: getattr(s.where(~GAPS).groupby(GROUPS), name)() for name in SHAPES},
+    **{f"{name} alone": lambda s, name=name: s * getattr(s, name)() for name in SHAPES},
+    **{f"{name} of columns": lambda s, name=name: getattr(table(s)[["a", "b"]], name)() for name in SHAPES},
+    "deviation of one value": lambda s: s * s[s > 7.5].iloc[:1].std(ddof=0) + s[s > 7.5].iloc[:1].fillna(0.0).var(),
+    "an array of a table": lambda s: pd.Series([np.sum(np.asarray(t, dtype=float)) for t in (table(s), table(2 * s))]),
+    "written by a mask": lambda s: s.mask(s > 3, s**2).loc[s > 2],
+    "shifted truths": lambda s: s * ((s > 3) & (s > 3).shift(1).fillna(False).astype(bool)),
     "cumsum with gaps": lambda s: s.where(~GAPS).groupby(KEYS).cumsum(),
     "least count": lambda s: s.where(~GAPS).groupby(KEYS).sum(min_count=3),
     "degrees of freedom": lambda s: s.groupby(KEYS).std(ddof=0),
@@ -39,7 +49,8 @@ PROGRAMS = {
     "applied": lambda s: table(s).groupby("k")[["a", "b"]].apply(lambda d: (d["a"] * d["b"]).sum()),
     "aggregated": lambda s: s.groupby(KEYS).agg(lambda v: (v**2).sum()),
     "a loop": lambda s: pd.Series([k * part.sum() + part.iloc[0] for k, part in s.groupby(KEYS)]),
-    "constants": lambda s: s * pd.Series(np.arange(8.0)).groupby(KEYS).agg(lambda v: v.max()).sum(),
+    "constants": lambda s: s * PLAIN.groupby(KEYS).agg(max).sum() * PLAIN.groupby(KEYS).quantile(0.3).sum(),
+    "quantiles": lambda s: s.groupby(KEYS).agg(lambda part: part.quantile(0.3)),
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from effgrad.arrays.layout import NUMERIC_KINDS
 from effgrad.arrays.value import LISTS, Tracer
 from effgrad.errors import NoRule
 from effgrad.vocabulary import Function, Value
@@ -57,8 +58,17 @@ def to_array(value: Value) -> Value:
         return type(value)(map(to_array, value)) if any(map(labelled, value)) else value
     if not labelled(value):
         return value
-    data = value._values if of_pandas(value) else getattr(value, "data", None)
+    data = _values_of(value) if of_pandas(value) else getattr(value, "data", None)
     return data if isinstance(data, Tracer) else value
+
+
+def _values_of(table: Value) -> Value:
+    """Return the array of a pandas table; of a frame, only if it has traced columns, and numbers in all."""
+    if not hasattr(table, "columns"):
+        return table._values
+    columns = [table._mgr.iget_values(number) for number in range(len(table.columns))]
+    numbers = all(column.dtype.kind in NUMERIC_KINDS for column in columns)
+    return np.stack(columns).T if numbers and any(isinstance(column, Tracer) for column in columns) else None
 
 
 def without_labels(value: Value) -> Value:

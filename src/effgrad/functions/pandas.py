@@ -11,11 +11,13 @@ import itertools
 import numpy as np
 import pandas as pd
 from pandas._libs import lib, ops_dispatch
+from pandas.core import nanops
 from pandas.core.apply import Apply
 from pandas.core.array_algos import take
 from pandas.core.base import IndexOpsMixin
 from pandas.core.dtypes import cast
 from pandas.core.generic import NDFrame
+from pandas.core.groupby.groupby import GroupBy
 from pandas.core.groupby.ops import BaseGrouper, WrappedCythonOp
 from pandas.core.internals.blocks import Block
 from pandas.core.window.ewm import ExponentialMovingWindow
@@ -289,8 +291,11 @@ def _written(dtype: Value, element: Value) -> Value:
     return element
 
 
+_plainly_a_float = lib.is_float
 RULES: list[tuple[Value, str, Value]] = [
     (cast, "construct_1d_object_array_from_listlike", _of_list), (cast, "np_can_hold_element", _written),
+    *((nanops, f"nan{how}", pandas_groups.of_whole(how)) for how in ("skew", "kurt")),
+    (lib, "is_float", lambda value: _plainly_a_float(example(value))),
     (lib, "maybe_convert_objects", lambda objects, *_, **__: objects),
     (Block, "pad_or_backfill", Method(_padded, lambda self: isinstance(self.values, Tracer))),
     (take, "_take_nd_ndarray", _taken), (ops_dispatch, "maybe_dispatch_ufunc_to_dunder_op", Calling(_by_operator)),
@@ -303,6 +308,7 @@ RULES: list[tuple[Value, str, Value]] = [
     (ExponentialMovingWindow, "mean", Method(_exponential_mean, _holds_or_decays)),
     (WrappedCythonOp, "_cython_op_ndim_compat", pandas_groups.operate),
     (BaseGrouper, "_get_splitter", Calling(pandas_groups.split)),
+    (GroupBy, "quantile", Method(pandas_groups.refuse_quantile, lambda self: pandas_groups.is_traced(self.obj))),
     (BaseGrouper, "agg_series", Calling(pandas_groups.aggregate)),
     (IndexOpsMixin, "_map_values", Method(_mapped, _traced)),
     (Apply, "transform_str_or_callable", Method(_transformed, lambda self: pandas_groups.is_traced(self.obj))),

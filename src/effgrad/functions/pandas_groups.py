@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from pandas.core import nanops
 from pandas.core.groupby.ops import BaseGrouper, WrappedCythonOp
 
 from effgrad.arrays import reach
@@ -54,6 +55,18 @@ class Groups:
         deviations = self.values - self.mean()[self.numbers]
         return self.sum(deviations**2) / np.maximum(self.counts - ddof, 1)
 
+    def shape(self, order: int) -> Value:
+        """The skewness or the kurtosis of each group, without bias; 0 where it has too few values or equal ones."""
+        n, deviations = self.counts, self.values - self.mean()[self.numbers]
+        squares = self.sum(deviations**2)
+        several = (n >= order) & (plain(squares) > 0)
+        n, squares = np.where(n >= order, n, order), np.where(several, squares, 1.0)
+        ratio = self.sum(deviations**order) / squares ** (order / 2)
+        if order == 3:
+            return np.where(several, n * np.sqrt(n - 1) / (n - 2) * ratio, 0.0)
+        rest = (n - 2) * (n - 3)
+        return np.where(several, (n * (n + 1) * (n - 1) * ratio - 3 * (n - 1) ** 2) / rest, 0.0)
+
     def root(self, ddof: int, of_mean: bool) -> Value:
         variance = self.variance(ddof) / (np.maximum(self.counts, 1) if of_mean else 1)
         several = self.counts > ddof
@@ -67,6 +80,7 @@ REDUCTIONS: dict[str, Callable[[Groups, int], Value]] = {
     "min": lambda groups, _: groups.each(np.min), "max": lambda groups, _: groups.each(np.max),
     "median": lambda groups, _: groups.each(np.median), "first": lambda groups, _: groups.item(False),
     "last": lambda groups, _: groups.item(True),
+    "skew": lambda groups, _: groups.shape(3), "kurt": lambda groups, _: groups.shape(4),
     "ohlc": lambda groups, _: np.stack(
         [groups.item(False), groups.each(np.max), groups.each(np.min), groups.item(True)], axis=1
     ),
@@ -110,11 +124,36 @@ def _of_column(how: str, values: Value, numbers: np.ndarray, count: int, options
     return np.append(np.concatenate([np.zeros(0), *parts]), 0.0)[found]
 
 
+def of_whole(how: str) -> Callable[..., Value]:
+    """Return the rule of a reduction that pandas computes in compiled code without groups too."""
+    plainly = getattr(nanops, f"nan{how}")
+
+    def rule(values: Value, *, axis: Option = None, skipna: bool = True, mask: Value = None) -> Value:
+        result = plainly(example(values), axis=axis, skipna=skipna, mask=mask)
+        rows = values.T if values.ndim == 2 and axis == 0 else values
+        if rows.ndim == 2 and axis is None:
+            raise NoRule(f"pandas' {how} of all columns together has no derivative rule: take it of each column")
+        one, options = np.zeros(rows.shape[-1], int), {"skipna": skipna}
+        parts = [_of_column(how, row, one, 1, options)[0] for row in (rows if rows.ndim == 2 else rows[None])]
+        derived = np.stack(parts) if rows.ndim == 2 else parts[0]
+        return with_value(np.where(np.isnan(result), np.nan, derived)[()], result, f"pandas' {how}")
+
+    return rule
+
+
 def split(self: Value, data: Value) -> Value:
     """Return the parts of a column or a table by group, for iteration and for functions of the program."""
     if not is_traced(data):
-        return _plain_split(self, data)
+        return _split_plainly(self, data)
     return [data.iloc[np.flatnonzero(self.ids == number)] for number in range(self.ngroups)]
+
+
+def _split_plainly(self: Value, data: Value) -> Value:
+    return _plain_split(self, data)  # in code that is not read, where the rule does not take its place
+
+
+def refuse_quantile(self: Value, *_: Option, **__: Option) -> Value:
+    raise NoRule("pandas' quantile of groups has no derivative rule: write .agg(lambda part: part.quantile(q))")
 
 
 def aggregate(self: Value, obj: Value, func: Value) -> Value:

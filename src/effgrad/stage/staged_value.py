@@ -177,6 +177,18 @@ class Staged(TracedArray):
     def __array__(self, dtype: DTypeLike = None, copy: Value = None) -> Array:
         return np.array(guarded_value(self), dtype)
 
+    def astype(self, dtype: DTypeLike, *args: Option, **options: Option) -> Value:
+        if dtype in (object, np.dtype(object)) and self.dtype.kind in "biu":  # objects are constants of one path
+            return guarded_value(self).astype(dtype, *args, **options)
+        return super().astype(dtype, *args, **options)
+
+    def view(self, *args: Option, **options: Option) -> Value:
+        if self.dtype.kind != "b" or args in ((), (bool,), (np.bool_,)):
+            return super().view(*args, **options)
+        seen = np.array(guarded_value(self)).view(*args, **options)
+        seen.flags.writeable = False  # a write would not reach the program's array
+        return seen
+
     def __len__(self) -> int:
         return len(self.primal)
 
