@@ -1,6 +1,6 @@
 """The lists, tuples and dictionaries in which the arguments and results of a call may be nested."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -26,6 +26,12 @@ def map_leaves(change: Callable[[Tree], Tree], tree: Tree) -> Tree:
     if type(tree) is dict:
         return {key: map_leaves(change, item) for key, item in tree.items()}
     return change(tree)
+
+
+def with_parts(container: Tree, parts: Iterable[Tree]) -> Tree:
+    """Return a list or tuple of other parts in the class of one; a named tuple takes each part by itself."""
+    kind: Value = type(container)
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
 def copy_arrays(tree: Tree) -> Tree:

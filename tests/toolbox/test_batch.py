@@ -312,6 +312,8 @@ def test_axes_pytrees_and_keywords():
     assert result["same"] == 3.0
     assert vmap(f, in_axes=(None, None), axis_size=2)(layer, {"x": xs[:, 0], "scale": 1.0})["same"].shape == (2,)
     assert vmap(lambda x: (x * 2, 1.0))(np.zeros((0, 3)))[0].shape == (0, 3)
+    sign, size = vmap(np.linalg.slogdet)(np.zeros((0, 3, 3)))  # a named tuple takes each part by itself
+    assert sign.shape == size.shape == (0,)
 
 
 def test_writes_and_views_of_a_member_are_those_of_numpy():

@@ -13,7 +13,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain
 from effgrad.errors import NotBatched
 from effgrad.modes.mode import Mode
-from effgrad.nested import leaves, map_leaves
+from effgrad.nested import leaves, map_leaves, with_parts
 from effgrad.primitives import batching
 from effgrad.primitives.batching import Arguments
 from effgrad.primitives.primitive import Primitive
@@ -97,8 +97,7 @@ class Batch(Mode):
 
         result = self._checked(batching.by_members, one, batch, getattr(function, "__name__", repr(function)))
         if isinstance(result, tuple | list):
-            parts = map(self.variable, result)
-            return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+            return with_parts(result, map(self.variable, result))
         return self.variable(result)
 
     def _checked(self, rule: Function, one: Function, batch: Arguments, name: str) -> Value:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence, Set
 from effgrad.arrays.layout import BASIC, dtype_of, index_parts, memory_like, shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import PLAIN_TYPES, Tracer, example, outline
-from effgrad.nested import map_leaves
+from effgrad.nested import map_leaves, with_parts
 from effgrad.primitives.index_map import element_numbers
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Function, Index, Params, Shape, Value
@@ -85,12 +85,11 @@ def by_members(function: Function, batch: Arguments) -> Value:
             for v, flag, shape in zip(batch.values, batch.flags, batch.shapes, strict=True)
         ]
         result = by_members(function, Arguments(values, batch.flags, 1))
-        return type(result)([part[:0] for part in result]) if isinstance(result, tuple | list) else result[:0]
+        return with_parts(result, [part[:0] for part in result]) if isinstance(result, tuple | list) else result[:0]
     results = [function(place, *batch.member(place)) for place in range(batch.count)]
     first = results[0]
     if isinstance(first, tuple | list):
-        parts = [_together(part) for part in zip(*results, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+        return with_parts(first, map(_together, zip(*results, strict=True)))
     return _together(results)
 
 

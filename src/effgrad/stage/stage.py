@@ -25,6 +25,7 @@ from effgrad.effects import Handler
 from effgrad.effects.confined import run_confined
 from effgrad.errors import NoRule, NotStaged, user_frame
 from effgrad.modes.checkpoint import Recompute
+from effgrad.nested import with_parts
 from effgrad.primitives.product import einsum
 from effgrad.program.control import Control
 from effgrad.program.user_code import run_handled
@@ -146,7 +147,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
             if isinstance(result, tuple | list) and primitive.kind in ("constant", UNRULED):
                 parts = [part_primitive(primitive, i) for i in range(len(result))]
                 taken = [self.recorded(p, r, args, params, slots) for p, r in zip(parts, result, strict=True)]
-                return type(result)(*taken) if hasattr(result, "_fields") else type(result)(taken)
+                return with_parts(result, taken)
             raise NoRule(f"{primitive.name} returns a {type(result).__name__}, which cannot be staged")
         node = Node(primitive, args, params, slots, result)
         node.run = self.open[-1]

@@ -21,7 +21,7 @@ from effgrad.arrays.value import example, plain, traced_inside
 from effgrad.effects.effect import activations, frames
 from effgrad.errors import EscapedValue, NotBatched, NotStaged
 from effgrad.modes.batched import Batch
-from effgrad.nested import map_leaves
+from effgrad.nested import map_leaves, with_parts
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.primitive import Primitive
@@ -97,8 +97,7 @@ class CalledBack:
         if isinstance(template, dict):
             return Solution({key: Deferred(self._item(item, pick, key)) for key, item in template.items()})
         if isinstance(template, tuple | list):
-            parts = [self._item(item, pick, number)() for number, item in enumerate(template)]
-            return type(template)(*parts) if hasattr(template, "_fields") else type(template)(parts)
+            return with_parts(template, [self._item(item, pick, number)() for number, item in enumerate(template)])
         if isinstance(template, str):
             return self._text(template, pick)
         if template is None or isinstance(template, type):
