@@ -113,6 +113,8 @@ the chain rule says zero times infinity. There is one policy for every mode and 
    (`effgrad.modes.nearby`). There nothing is singular, so the rules hold as they stand, in every mode. Where all sides
    agree, their value is the derivative: `norm(x)**2`, `cos(norm(x))` and `std(x)**2` have their second derivatives,
    `sqrt(x @ x)` the gradient of a norm, `sqrt(x)**2` that of x, and distances of pairs may have zeros among them.
+   Roots of sums of squares are the most usual ones, and their first derivatives need no series: where nothing else is
+   singular, one more run takes them as those of norms (`effgrad.modes.beside_norms`), however large the arrays are.
    A first derivative that differs between opposite sides is their mean, as in 1. A side that leaves the domain (`sqrt`
    of a negative number) is left out. Numbers that are no NaN are never touched, nor is the value of the program.
 
@@ -165,9 +167,9 @@ operation is reached from, and more than 20,000 such operations, or 200,000 in a
 cusps, whose sides are infinite; a function of a traced value that has no series (`log` near 0) where that matters;
 roots of high powers of a 0 beside other numbers in an array, `([0, 1]**9)**(1/9)`, of which no term is known; and
 programs whose rule is not run by `effgrad`'s own functions (a handler entered by hand). Series are computed where a
-function is singular, and as far as its singularity asks: elsewhere the operations run as they stand. The limit costs
-some tens of runs of the derivative, only where a NaN appears, and it runs `f` again: do not count calls in it. A
-branch of Python (`if x == 0:`, the built-in `max`) is taken as at the point itself, and is not seen: use `np.where`.
+function is singular, and as far as its singularity asks: elsewhere the operations run as they stand. A limit by
+series takes hundreds of runs of the derivative, only where a NaN appears. It runs `f` again: do not count calls in it.
+A branch of Python (`if x == 0:`, the built-in `max`) is taken as at the point itself, and is not seen: use `np.where`.
 
 M. Shamseddine and M. Berz, Exception handling in derivative computation with nonarchimedean calculus (1996).
 

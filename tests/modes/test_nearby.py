@@ -13,12 +13,12 @@ from effgrad.modes.series_rules import leaves_domain
 
 
 def chain(n):
-    """`x * sqrt(x * x)` after `n` operations that change nothing."""
+    """`x * cbrt(x)**3` after `n` operations that change nothing."""
 
     def f(x):
         for _ in range(n):
             x = x * 1.0
-        return np.sum(x * np.sqrt(x * x))
+        return np.sum(x * np.cbrt(x) ** 3)
 
     return f
 

@@ -21,6 +21,7 @@ from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
 from effgrad.errors import EffgradError
+from effgrad.modes.beside_norms import BesideNorms, NormValue
 from effgrad.modes.nearby import Nearby, NearbyValue
 from effgrad.primitives.kinks import Kink
 from effgrad.primitives.quotients import Divide, Division
@@ -75,31 +76,58 @@ def completed(
     values = flatten(value())[0]
     if any(map(undefined, values)):
         return derivative
-    with Divide():
-        formula = flatten(compute(*point))[0]
-    close = not any(map(undefined, formula))
 
     def at(x: list[Value]) -> list[Value]:
         return flatten(compute(*structure.unflatten(x)))[0]
 
-    if close and _is_steady(at, inputs, formula, leaves):
-        return tree.unflatten(formula)
+    if set(orders) == {1} and (norms := _beside_norms(at, inputs)) is not None:
+        return tree.unflatten(list(map(_with_numbers, leaves, norms)))
+    return tree.unflatten(_from_limits(at, inputs, leaves, _size(values), orders))
+
+
+def _from_limits(
+    compute: Computation, inputs: list[Value], leaves: list[Value], size: float, orders: Sequence[int]
+) -> list[Value]:
+    """Return the leaves of a derivative with limits in place of NaN; `size` is that of the program's value."""
+    with Divide():
+        formula = compute(inputs)
+    close = not any(map(undefined, formula))
+    if close and _is_steady(compute, inputs, formula, leaves):
+        return formula
     try:
-        found = _limits(at, inputs, max(orders), close)
+        found = _limits(compute, inputs, max(orders), close)
     except OverflowError:
-        return tree.unflatten(formula)
+        return formula
     if found is None:
-        return derivative
+        return leaves
     sides, coarse, around = found
-    size, reach, each, limits = _size(values), _size(inputs), len(leaves) // len(orders), []
+    reach, each, limits = _size(inputs), len(leaves) // len(orders), []
     for place, leaf in enumerate(leaves):
         order = orders[place // each] + around
         limit = _replaced(leaf, _each(sides, place), order, _rounding(size, reach, order))
         limits.append(_filled(limit, formula[place], _each(coarse, place)))
     tolerance = ALIKE if max(orders) + around == 1 else 10 * AGREEMENT
-    if close and all(_agree(*pair, tolerance) for pair in zip(limits, formula, strict=True)):
-        return tree.unflatten(formula)
-    return tree.unflatten(limits)
+    return formula if close and all(_agree(*pair, tolerance) for pair in zip(limits, formula, strict=True)) else limits
+
+
+def _beside_norms(compute: Computation, inputs: list[Value]) -> list[Value] | None:
+    """Return first derivatives in which roots of sums of squares are norms; None if something else is singular too."""
+    if handled(Kink) or not all(map(_is_inexact, inputs)):
+        return None
+    with BesideNorms() as norms:
+        try:
+            found = [norms.primal(part) for part in compute(list(map(norms.variable, inputs)))]
+        except NO_SERIES:
+            return None
+    return None if norms.order > 1 or norms.kinked or any(map(undefined, found)) else found
+
+
+def _with_numbers(leaf: Value, found: Value) -> Value:
+    """Return a leaf with numbers in place of each NaN."""
+    if not undefined(leaf):
+        return leaf
+    filled = np.where(np.isnan(leaf), found, leaf)
+    return np.asarray(filled, leaf.dtype) if type(leaf) is np.ndarray else type(leaf)(filled)
 
 
 def _is_steady(compute: Computation, inputs: list[Value], formula: list[Value], leaves: list[Value]) -> bool:
@@ -219,11 +247,11 @@ def _note(inputs: list[Value], order: int) -> None:
     """Report the order of a derivative, plus those around it, to the limit around them, or mark a staged program."""
     for value in inputs:
         around = 0
-        while isinstance(value, Traced | Batched) and type(value) is not NearbyValue:
+        while isinstance(value, Traced | Batched) and type(value) not in (NearbyValue, NormValue):
             if type(value) is Batched:
                 value.owner.differentiated = True
             value, around = value.primal, around + isinstance(value, Traced)
-        if type(value) is NearbyValue:
+        if type(value) in (NearbyValue, NormValue):
             value.owner.order = max(value.owner.order, around + order)
             return
         if isinstance(value, Tracer) and hasattr(value.owner, "differentiated"):  # a staged program

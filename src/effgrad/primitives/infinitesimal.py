@@ -76,7 +76,9 @@ class Along:
             return None
         same = all(type(a) is not Along or a.standard is a.result for a in self.arguments)
         value = self.result if same else self.primitive.function(*standards, **self.params)
-        return value if np.isfinite(value).all() and is_analytic(self, value, standards) else None
+        moving = [type(a) is Along for a in self.arguments]
+        known = np.isfinite(value).all() and is_analytic(self.primitive, moving, self.params, value, standards)
+        return value if known else None
 
     def constant(self) -> Laurent:
         """The standard part as a series of one term."""
@@ -103,12 +105,16 @@ def plain_argument(value: Value) -> Value:
     return constant(value) if type(value) is np.ndarray else value
 
 
-def is_analytic(along: Along, value: Value, standards: list[Value]) -> bool:
-    """Whether a function is analytic at plain arguments: by its row or, without a series, by finite partials."""
-    primitive = along.primitive
+def is_analytic(
+    primitive: Primitive, moving: list[bool], params: Params, value: Value, standards: list[Value]
+) -> bool:
+    """Whether a function is analytic at plain arguments: by its row or, without a series, by finite partials.
+
+    `moving` says which arguments are not constant.
+    """
     if primitive.series is not None or says_by_series(primitive):
-        return primitive.analytic is not None and bool(primitive.analytic(*standards, **along.params))
-    partials = [p for p, a in zip(primitive.partials, along.arguments, strict=False) if type(a) is Along]
+        return primitive.analytic is not None and bool(primitive.analytic(*standards, **params))
+    partials = [p for p, moves in zip(primitive.partials, moving, strict=False) if moves]
     return all(np.isfinite(partial(value, *standards)).all() for partial in partials if callable(partial))
 
 

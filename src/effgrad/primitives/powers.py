@@ -2,7 +2,7 @@
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, plain
-from effgrad.primitives.kinks import differentiated, nan_if_zero
+from effgrad.primitives.kinks import differentiated, nan_if_zero, nested, reciprocal_root
 from effgrad.primitives.partials import Factored
 from effgrad.vocabulary import Value
 
@@ -27,6 +27,8 @@ def base_partial(y: Value, a: Value, n: Value) -> Value:
     flat = (plain(n) == 0) & (plain(a) == 0) if differentiated(n) else plain(n) == 0
     if decided(flat):
         try:
+            if plain(n) == 0.5 and not differentiated(n) and nested(y, plain(y) == 0):
+                return 0.5 * reciprocal_root(y)
             if 0 < plain(n).real < 1:
                 return unless_infinite(n * a ** (n - 1))
             return 0.0 if flat else n * (a if type(n) in _REALS and n == 2 else a ** (n - 1))
