@@ -79,6 +79,21 @@ def swapped_rows(x):
     return a
 
 
+def chosen_columns(x):
+    """Return an array that does not lie in C order, and its elements in that order, which are a copy."""
+    whole = np.outer(x, x)
+    for _ in range(40):
+        a = whole[..., [0, -1]]
+    return a, a.reshape(-1)
+
+
+def reshaped_without_axes(x):
+    a = np.where(x[0] > 0.0, x[0], x[1])
+    for _ in range(40):
+        b = a.reshape(())
+    return b, a.reshape(1)
+
+
 def bump(row):
     row[0] = row[0] * 2.0
     row += 0.5
@@ -110,7 +125,7 @@ def to_the_second(x, pair):
 PAIRS = [
     lambda x: chosen(x, -1.0), lambda x: chosen(x, 8.0), lambda x: chosen(x, 1e9), a_part_and_the_whole,
     chosen_of_those_of_a_step, without_axes_and_a_vector, a_vector_of_one_without_axes,
-    of_plain_numbers, lambda x: (swapped_rows(x), x * 2.0),
+    of_plain_numbers, chosen_columns, reshaped_without_axes, lambda x: (swapped_rows(x), x * 2.0),
 ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from effgrad.arrays.layout import DOUBLES
 from effgrad.arrays.traced import Traced
 from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
+from effgrad.effects.confined import run_confined
 from effgrad.errors import EffgradError
 from effgrad.modes.beside_norms import BesideNorms, NormValue
 from effgrad.modes.nearby import Nearby, NearbyValue
@@ -80,9 +81,9 @@ def completed(
     def at(x: list[Value]) -> list[Value]:
         return flatten(compute(*structure.unflatten(x)))[0]
 
-    if set(orders) == {1} and (norms := _beside_norms(at, inputs)) is not None:
+    if set(orders) == {1} and (norms := run_confined(_beside_norms, at, inputs)) is not None:
         return tree.unflatten(list(map(_with_numbers, leaves, norms)))
-    return tree.unflatten(_from_limits(at, inputs, leaves, _size(values), orders))
+    return tree.unflatten(run_confined(_from_limits, at, inputs, leaves, _size(values), orders))
 
 
 def _from_limits(

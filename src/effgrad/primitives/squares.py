@@ -26,6 +26,8 @@ def kind_of(
     params: Params,
 ) -> Kind:  # fmt: skip
     """The kind of a result, given the arguments, their kinds (None for plain ones) and their plain values."""
+    if not np.isfinite(result).all():
+        return Kind.KINK
     if kinds[0] is Kind.SQUARES and (primitive.function is np.sqrt or _is_power(primitive, values, 0.5)):
         return Kind.ROOT
     moving = [k is not None for k in kinds]
@@ -33,8 +35,13 @@ def kind_of(
         return Kind.KINK
     if any(k not in (None, Kind.SMOOTH, Kind.SQUARES) for k in kinds) or any(map(np.iscomplexobj, values)):
         return Kind.OTHER
-    squares = _is_square(primitive, args, values, params) or _keeps_squares(primitive, kinds, values)
-    return Kind.SQUARES if squares else Kind.SMOOTH
+    if _is_square(primitive, args, values, params):
+        underflows = bool(np.any((values[0] != 0) & (np.square(values[0]) == 0)))
+    elif _keeps_squares(primitive, kinds, values):
+        underflows = primitive in (multiply, divide) and bool(np.any((values[0] != 0) & (result == 0)))
+    else:
+        return Kind.SMOOTH
+    return Kind.SMOOTH if underflows else Kind.SQUARES
 
 
 def _is_polynomial(primitive: Primitive, kinds: Sequence[Kind | None], values: Sequence[Value]) -> bool:
@@ -64,6 +71,6 @@ def _keeps_squares(primitive: Primitive, kinds: Sequence[Kind | None], values: S
     """Whether a result is a sum of squares because its arguments are."""
     squares = [k is Kind.SQUARES or k is None and bool(np.all(np.greater_equal(v, 0)))
                for k, v in zip(kinds, values, strict=True)]  # fmt: skip
-    if primitive is divide or primitive is multiply:
+    if primitive in (multiply, divide):
         return squares[0] and (squares[1] or bool(np.all(np.greater(values[1], 0))))
     return all(squares) and (primitive is add or primitive is reduction.sum_ or primitive.moves)

@@ -117,7 +117,9 @@ def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
 def gather(c: Symbols, value: View | Lazy, key: Value) -> Lazy:
     """`value[key]` for arrays of integers, which is a copy."""
     points = Points(c, value.shape, key)
-    return c.lazy_at(points.shape, lambda point: value.element(points.at(point)))
+    found = c.lazy_at(points.shape, lambda point: value.element(points.at(point)))
+    found.reordered = value.reordered or points.listed.start > 0  # NumPy has the axes of the arrays first in memory
+    return found
 
 
 def scatter(c: Symbols, view: View, key: Value, value: Value) -> None:

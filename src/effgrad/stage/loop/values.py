@@ -256,6 +256,8 @@ class Statements(Numbers):
                 if isinstance(new, View) and isinstance(old, View) and new.buffer is not old.buffer:
                     self.unite(new.buffer, old.buffer)
                     new.own = False
+                elif isinstance(new, View) and isinstance(old, Lazy) and not new.shape:
+                    new.own = False
         return value
 
     def in_memory_once(self, value: Value) -> Lazy:
