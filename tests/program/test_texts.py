@@ -21,6 +21,7 @@ import pytest
 import effgrad
 from effgrad import grad
 from effgrad.errors import Detached, NotBatched
+from effgrad.modes import Taped
 
 POINT = np.array([0.7, -1.3, 0.25])
 
@@ -256,6 +257,15 @@ def test_numerals_of_a_batch_are_forgotten_with_it():
     assert grad(lambda x: x * float(io.StringIO("0.625").read()))(2.0) == 0.625
     effgrad.hessian(lambda x: [f"{x[0]}", x[0] ** 2][1])(np.array([0.875, 0.75]))
     assert grad(lambda x: x * float(io.StringIO("0.875").read()))(2.0) == 0.875
+
+
+def test_numerals_of_a_mode_that_was_entered_by_hand_are_forgotten():
+    """Those of all later derivatives were added to them."""
+    with Taped() as mode:
+        f"{mode.variable(0.375)}"
+    assert grad(lambda x: x * float(io.StringIO("0.375").read()))(2.0) == 0.375
+    grad(lambda x: [f"{x}", x][1])(0.4375)
+    assert grad(lambda x: x * float(io.StringIO("0.4375").read()))(2.0) == 0.4375
 
 
 def test_texts_are_those_of_plain_numbers():

@@ -22,7 +22,7 @@ import numpy as np
 from effgrad.arrays.value import NUMERIC, Tracer, plain
 from effgrad.effects.effect import frames
 from effgrad.errors import Detached
-from effgrad.vocabulary import Value
+from effgrad.vocabulary import Activation, Value
 
 NUMERAL = re.compile(r"(?<![\w.])(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[jJ]?(?![\w.])")
 
@@ -30,8 +30,8 @@ CONSTANT = "a constant"
 LOST = "a number without all its digits"
 # A numeral without its sign, and what it stands for: a traced number, CONSTANT or LOST.
 Numeral = tuple[str, Value]
-# The numerals that the running derivative has written for traced numbers.
-_written: ContextVar[set[str] | None] = ContextVar("effgrad_numerals", default=None)
+# The numerals that the running derivative has written for traced numbers, with its outermost activation.
+_written: ContextVar[tuple[Activation, set[str]] | None] = ContextVar("effgrad_numerals", default=None)
 
 
 class Text(str):
@@ -66,7 +66,7 @@ def as_constant(text: str) -> str:
 
 def refuse_numerals(text: str | bytes) -> None:
     """Raise an error if a plain string has a numeral that the running derivative has written for a traced number."""
-    written = _written.get()
+    written = _known()
     if written is None:
         return
     for digits in NUMERAL.findall(text if isinstance(text, str) else text.decode("latin-1")):
@@ -197,11 +197,23 @@ def _remember(known: list[Numeral]) -> None:
     if frames.get() is None:  # a debugger shows a number that outlived its derivative
         return
     digits = {digits for digits, number in known if number is not CONSTANT and not digits.isdigit()}
-    if digits:
-        if (written := _written.get()) is None:
-            _written.set(digits)
-        else:
-            written |= digits
+    if digits and (written := _known()) is not None:
+        written |= digits
+    elif digits and (outermost := _outermost()) is not None:
+        _written.set((outermost, digits))
+
+
+def _known() -> set[str] | None:
+    """The numerals that the running derivative has written; not those of one that has ended, entered by hand."""
+    found = _written.get()
+    return found[1] if found is not None and found[0].alive else None
+
+
+def _outermost() -> Activation | None:
+    frame, found = frames.get(), None
+    while frame is not None:
+        frame, found = frame.below, frame.activation or found
+    return found
 
 
 def _size(digits: str) -> float:
