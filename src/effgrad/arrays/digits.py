@@ -210,9 +210,10 @@ def _known() -> set[str] | None:
 
 
 def _outermost() -> Activation | None:
-    frame, found = frames.get(), None
+    frame, found = frames.get(), None  # a mask has no activation
     while frame is not None:
-        frame, found = frame.below, frame.activation or found
+        found = frame.activation or found
+        frame = frame.below
     return found
 
 
