@@ -104,7 +104,8 @@ class Loops:
             found = self.performed(capture, results)
             for table in (capture.inputs, capture.lifted):  # an array that only the capture knows is not in use
                 table.clear()
-            self.watches += [(loop, capture.length, watch) for watch in watched(shared, found)]
+            # A `while` that takes no step binds nothing.
+            self.watches += [(loop, capture.length, watch) for watch in (watched(shared, found) if found else ())]
             return found
         except Declined:
             return None
