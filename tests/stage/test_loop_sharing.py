@@ -185,3 +185,33 @@ def written_under_the_chosen_name(x):
 def test_a_step_writes_to_an_array_that_a_branch_chose(f):
     """The branch copied the array, and nothing knew that it had another name."""
     assert effgrad.compile(f)(POINT.copy()) == pytest.approx(f(POINT.copy()), rel=1e-12)
+
+
+def lists(x):
+    other = None
+    for k in range(40):
+        items = [x * k, x + k]
+        other = items
+    return items, other
+
+
+def dictionaries(x):
+    other = {}
+    for k in range(40):
+        items = {0: x * k, 1: x}
+        other = items
+    return items, other
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
+@pytest.mark.parametrize("pair", [lists, dictionaries])
+def test_a_caller_changes_one_of_two_names_of_a_list(pair):
+    """Each name had a list of its own after the loop."""
+
+    def f(x):
+        items, other = pair(x)
+        items[0] = x * 100.0
+        return other[0] * other[1]
+
+    assert effgrad.compile(f)(0.5) == f(0.5)
+    assert effgrad.compile(grad(f))(0.5) == pytest.approx((f(0.5 + 1e-6) - f(0.5 - 1e-6)) / 2e-6, rel=1e-7)

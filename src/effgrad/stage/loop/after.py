@@ -33,7 +33,7 @@ def results_of(
     found = {n: capture.twins.current(frame.own[n]) for n in bound if frame.own[n] is not before.get(n)}
     found |= {n: without_doubt(capture, value) for n, value in found.items() if n not in later and n not in places}
     capture.twins.check_bases({b for _, b in capture.inputs})
-    check_lists(loop, found, places)
+    check_lists(loop, found, places, later)
     known = {n: found[n] for n in found if n in later or n in places}
     return found, [*shared_arrays(capture, known, places), *arrays_without_axes(known, places)]
 
@@ -70,14 +70,19 @@ def without_doubt(capture: Capture, value: Value) -> Value:
     return capture.number(value.value) if isinstance(value, Lazy) and value.doubt else value
 
 
-def check_lists(loop: Loop, found: Mapping[str, Value], places: set[str]) -> None:
-    """Raise if a list that a loop binds, and may have other names, may be changed after it: the program gets a copy."""
+def check_lists(loop: Loop, found: Mapping[str, Value], places: set[str], later: set[str]) -> None:
+    """Raise if a list that a loop binds, and may have other names, may be changed after it: the program gets a copy.
+
+    The caller of the function may change it too, so two lists that may be one are never left behind.
+    """
     if any(isinstance(found[name], list | dict) for name in places & found.keys()):
         raise NotCaptured("a list or a dictionary that is assigned to an attribute")
     own = {x.value.id for x in ast.walk(loop.function) if isinstance(x, ast.Subscript) and replaces(x)}  # type: ignore[attr-defined]
-    others = [v for name, value in found.items() if name not in own for v in containers(value)]
-    if any(isinstance(v, list | dict) for v in others) and writes_after(loop.function.body, loop.statement):
+    others = {n for n in found if n not in own and any(isinstance(v, list | dict) for v in containers(found[n]))}
+    if others and writes_after(loop.function.body, loop.statement):
         raise NotCaptured("a list or a dictionary that the loop binds, after which such or arrays are written to")
+    if len(others & later) > 1:
+        raise NotCaptured("two lists or dictionaries that the loop binds, and that may be one")
 
 
 def containers(value: Value) -> list[Value]:
