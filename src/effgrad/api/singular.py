@@ -127,8 +127,12 @@ def _with_numbers(leaf: Value, found: Value) -> Value:
     """Return a leaf with numbers in place of each NaN."""
     if not undefined(leaf):
         return leaf
-    filled = np.where(np.isnan(leaf), found, leaf)
-    return np.asarray(filled, leaf.dtype) if type(leaf) is np.ndarray else type(leaf)(filled)
+    return _in_form_of(leaf, np.where(np.isnan(leaf), found, leaf))
+
+
+def _in_form_of(leaf: Value, found: Value) -> Value:
+    """Return an array of NumPy's in the dtype of a leaf, or as a number of its class."""
+    return np.asarray(found, leaf.dtype) if type(leaf) is np.ndarray else type(leaf)(found)
 
 
 def _is_steady(compute: Computation, inputs: list[Value], formula: list[Value], leaves: list[Value]) -> bool:
@@ -309,5 +313,4 @@ def _replaced(leaf: Value, sides: list[Value], order: int, rounding: float) -> V
     # too, and the derivative is a first one or a side leaves the domain.
     ended = np.isinf(leaf) & (order == 1 or any(side is None for side in sides))
     agree &= np.isfinite(mean) | ended
-    limit = np.where(np.isfinite(leaf), leaf, np.where(agree, mean, np.nan))
-    return np.asarray(limit, leaf.dtype) if type(leaf) is np.ndarray else type(leaf)(limit)
+    return _in_form_of(leaf, np.where(np.isfinite(leaf), leaf, np.where(agree, mean, np.nan)))

@@ -285,7 +285,7 @@ class Compiled(Generic[P, R]):
         try:
             with self._settings():
                 graph, results = staged(function or self.function, leaves, tree, simplifier(), loops, integers)
-        except Exception:
+        except Exception:  # after a wrong capture any may come; the program raises its own when it is staged again
             if not loops.mistaken():
                 raise
         if mistaken := loops.mistaken():

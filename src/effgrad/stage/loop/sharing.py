@@ -29,13 +29,13 @@ class Watch:
     """Arrays that may share memory: whether one of them is written to while at least `fewest` of them are in use."""
 
     def __init__(self, arrays: Sequence[Value], fewest: int) -> None:
-        memories = {id(m): m for m in map(memory, arrays) if m is not None}
+        found = [(x, memory(x)) for x in arrays]
+        memories = {id(m): m for _, m in found if m is not None}
         self.memories, self.fewest, self.is_broken = list(map(weakref.ref, memories.values())), fewest, False
         # No write to an array without traced values is heard of, so its bytes are compared.
-        self.known = [(x, x.tobytes()) for x in arrays if isinstance(x, np.ndarray) and memory(x) is None]
-        if self.in_use() >= fewest:
-            for m in memories.values():
-                m.watch(self)
+        self.known = [(x, x.tobytes()) for x, m in found if m is None and isinstance(x, np.ndarray)]
+        for m in memories.values():
+            m.watch(self)
 
     def in_use(self) -> int:
         """How many of the arrays the program can still read."""
