@@ -13,6 +13,7 @@ from effgrad.stage.loop.frames import Frame
 from effgrad.stage.loop.names import read_after, writes_after
 from effgrad.stage.loop.number_classes import Memory
 from effgrad.stage.loop.operands import Lazy, Plane, Value, classes_of, flat, may_be_in_place, views_in
+from effgrad.stage.loop.orders import out_of_order
 from effgrad.stage.loop.sharing import Shared
 
 
@@ -35,24 +36,33 @@ def results_of(
     capture.twins.check_bases({b for _, b in capture.inputs})
     check_lists(loop, found, places, later)
     known = {n: found[n] for n in found if n in later or n in places}
+    check_order(capture, known)
     return found, [*shared_arrays(capture, known, places), *arrays_without_axes(known, places)]
 
 
 def shared_arrays(capture: Capture, found: Mapping[str, Value], places: set[str]) -> list[Shared]:
     """Groups of arrays that may share memory in the program; raises if an array of a place may be in one."""
     views = [(n, v) for n, value in found.items() for v in views_in(value)]
-    inputs, groups = {b for _, b in capture.inputs}, []
+    groups = []
     for name, view in views:
         same = capture.class_of(view.buffer) - {view.buffer}
         before = [x.value if isinstance(x, Plane) else x for x, b in capture.inputs if b.shape and b in same]
-        elsewhere = view.buffer.reordered and view.buffer not in inputs  # the program's memory is in another order
-        if not view.buffer.viewing and not elsewhere and not before and not any(v.buffer in same for _, v in views):
+        if not view.buffer.viewing and not before and not any(v.buffer in same for _, v in views):
             continue
         if name in places:
             raise NotCaptured("an array with two names that is assigned to an attribute")
         names = {name, *[n for n, v in views if v is not view]} - places  # one that a branch chooses may be any of them
-        groups.append(Shared(names, before, 1 if elsewhere else 2))
+        groups.append(Shared(names, before))
     return groups
+
+
+def check_order(capture: Capture, found: Mapping[str, Value]) -> None:
+    """Raise if an array that the loop leaves behind may not lie in C order, without gaps, in the user's program."""
+    inputs = {b for _, b in capture.inputs}
+    views = [v for value in found.values() for v in views_in(value) if v.axes and v.buffer not in inputs]
+    apart = out_of_order(capture.block) if views else set()
+    if any(v.buffer in apart or v.is_turned for v in views):
+        raise NotCaptured("an array that may not lie in C order, made in the loop and used after it")
 
 
 def arrays_without_axes(found: Mapping[str, Value], places: set[str]) -> list[Shared]:

@@ -223,11 +223,9 @@ class Indexed(Statements):
         if isinstance(value, View):
             return View(value.buffer, value.base, [value.axes[a] for a in order])
         names = [value.names[a] for a in order]
-        found = self.view_of(self.new_lazy(names, [value.shape[a] for a in order], value.value), value)
-        found.reordered = value.reordered or order != sorted(order)
-        return found
+        return self.view_of(self.new_lazy(names, [value.shape[a] for a in order], value.value), value)
 
-    def reshape(self, value: View | Lazy, shape: Sequence[int]) -> View | Lazy:
+    def reshape(self, value: View | Lazy, shape: Sequence[int]) -> View:
         """Return a copy of the elements in another shape, written along the common factors of both shapes."""
         if not all(isinstance(n, int) for n in value.shape):
             raise NotCaptured("reshape of an array whose shape changes")

@@ -23,8 +23,10 @@ class Buffer:
     """Memory of a constant shape. A `cleared` buffer is zero when the region starts; one with `data` is a constant.
 
     `reach` holds the bounds of its integers, if they are known. An integer type without machine code is stored in 64
-    bits, and `narrow` is then its type in the user's program. Arrays there that are `reordered` do not lie in C order,
-    and a `viewing` buffer is the copy of an array that has another name, or of a view, which a loop leaves behind.
+    bits, and `narrow` is then its type in the user's program. A `viewing` buffer is the copy of an array that has
+    another name, or of a view, which a loop leaves behind. `order` says how the array lies in the program: "C", in C
+    order; "K", without gaps, in the order of what it is computed from or `like`; "A", as that, or as a view of it; "F",
+    otherwise.
     """
 
     name: str
@@ -34,8 +36,9 @@ class Buffer:
     data: np.ndarray | None = None
     reach: tuple[int, int] | None = None
     narrow: DType | None = None
-    reordered: bool = False
     viewing: bool = False
+    order: str = "A"
+    like: Value = None
 
     @property
     def size(self) -> int:

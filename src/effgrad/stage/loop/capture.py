@@ -50,6 +50,7 @@ from effgrad.stage.loop.operands import (
     OneOf,
     Value,
     View,
+    broadcast,
     classes_of,
     flat,
     symbolic,
@@ -247,7 +248,7 @@ class Capture(Augmented):
         else:
             place = self.index(array, key)
             if isinstance(place, Lazy):
-                e = self.converted(self.broadcast(self.lazy(value), ()).element(()), array.dtype)
+                e = self.converted(broadcast(self.lazy(value), ()).element(()), array.dtype)
                 source = place.value
                 self.emit([], [Store(source.args[0], source.args[1], e)])
             else:

@@ -120,6 +120,7 @@ class Cells:
             shape[growth.axis] = as_constant(count * growth.by + shape[growth.axis])
             shapes.append(shape)
         buffer = capture.buffer(name.strip("$"), shapes[3], value.dtype)
+        buffer.order = "K"
         first, view, grown, last = (whole_view(buffer, shape) for shape in shapes)
         capture.assign(first, value)
         capture.growing[buffer] = view, grown
@@ -324,7 +325,6 @@ class Cells:
                 continue
             arrays = capture.twins.of(value)
             own.viewing |= len(arrays) > 1
-            own.reordered |= value.reordered
             for array in arrays:
                 if isinstance(array, Buffer) and (array not in made or len(capture.class_of(array)) > 1):
                     capture.unite(own, array)

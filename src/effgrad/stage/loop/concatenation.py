@@ -35,7 +35,7 @@ def concatenate(c: Symbols, arrays: Value, axis: int = 0) -> Value:
         end = at + p.shape[axis]
         c.assign(c.index(view, (*(slice(None),) * axis, slice(as_constant(at), as_constant(end)))), p)  # type: ignore[arg-type]
         at = end
-    view.own = True
+    view.own, view.buffer.order = True, "K"
     return view
 
 

@@ -40,7 +40,15 @@ def _contracted(c: Symbols, terms: Sequence[str], output: str, operands: Sequenc
     value = c.typed(MULTIPLY, values, [False, False]) if len(values) == 2 else values[0]
     order = [*output, *summed]
     lazy = c.new_lazy([names[x] for x in order], [extents[x] for x in order], value)
-    return c.reduce(lazy, tuple(range(len(output), len(order)))) if summed else lazy
+    total = c.reduce(lazy, tuple(range(len(output), len(order)))) if summed else lazy
+    if isinstance(total, View):
+        total.buffer.order = _order(output, extents)
+    return total
+
+
+def _order(output: str, letters: Mapping[str, Extent]) -> str:
+    """How NumPy lays a sum of products: it may lay the axes in the order in which the operands have them."""
+    return "K" if [x for x in letters if x in output] == list(output) else "F"
 
 
 def _extents(terms: Sequence[str], operands: Sequence[Lazy]) -> dict[str, Extent]:

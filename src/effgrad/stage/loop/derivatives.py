@@ -19,7 +19,7 @@ from effgrad.stage.loop.element import pull, push, replaced
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.ir import Block, Region, Store, duplicate, reads_in, writes_in, zeroed
 from effgrad.stage.loop.number_classes import refuse_class
-from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, classes_of, flat, whole_view
+from effgrad.stage.loop.operands import Axis, Complex, Lazy, Value, View, broadcast, classes_of, flat, whole_view
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.tangents import along
 from effgrad.vocabulary import Function
@@ -366,6 +366,6 @@ def _jacobian_forward(c: Evaluator, call: Call) -> list[Value]:
 
 def _unit(c: Evaluator, b: Buffer, point: tuple[int, ...]) -> dict[Buffer, Lazy]:
     """The direction that changes one element of an input."""
-    one = c.store(c.broadcast(c.lazy(b.dtype.type(0)), b.shape), "direction")
+    one = c.store(broadcast(c.lazy(b.dtype.type(0)), b.shape), "direction")
     c.emit([], [Store(one.buffer, tuple(map(affine, point)), constant(1, b.dtype))])
     return {b: c.lazy(one)}

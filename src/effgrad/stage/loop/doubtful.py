@@ -38,11 +38,6 @@ class Numbers:
     def number(self, value: Element, weak: bool = False) -> Lazy:
         return self.new_lazy((), (), value, weak)
 
-    def in_order_of(self, operands: Sequence[View | Lazy], result: Lazy) -> Lazy:
-        """Return a result, and note that its elements lie in the order of its operands', as NumPy's do."""
-        result.reordered = any(p.reordered for p in operands)
-        return result
-
     def certain(self, value: Value) -> Value:
         """Return a number; one that is a `float` or its subclass `np.float64` as the latter."""
         if not isinstance(value, Lazy) or value.doubt is None:

@@ -166,6 +166,16 @@ def widened(e: Element) -> Element:
     return e if e.dtype in TYPES or e.op == "constant" else e.args[0]
 
 
+def seen(e: Element) -> Element:
+    """An element of an expression as one of a view of it, whose axes may lie in memory in another order."""
+    return e if e.op in ("load", "constant", "index") else application(_cast(e.dtype), (e,), e.dtype)
+
+
+def is_seen(e: Element) -> bool:
+    """Whether an element is one of a view of an expression."""
+    return e.op is _cast(e.dtype) and e.args[0].dtype == e.dtype
+
+
 @functools.cache
 def _cast(dtype: DType) -> Primitive:
     return Primitive("cast", dtype.type, "cast", (), ())

@@ -46,6 +46,7 @@ from effgrad.stage.loop.operands import (
     Value,
     View,
     as_array_of,
+    broadcast,
     flat,
     is_pythons,
     read,
@@ -111,8 +112,7 @@ class Evaluator(Choices):
             return self.lift_parts(value)
         if is_own_number(value):
             raise NotCaptured(f"a number of the class {type(value).__name__}")
-        array = isinstance(value, np.ndarray)
-        is_array = array and (value.ndim > 0 or value.dtype.kind in "fc" or memory_of(value) is not None)
+        is_array = isinstance(value, np.ndarray) and (value.ndim > 0 or value.dtype.kind in "fc" or memory_of(value))
         if not isinstance(value, Tracer):
             if not is_array:
                 return self.noted(value)  # complex numbers too
@@ -143,7 +143,7 @@ class Evaluator(Choices):
         """Make an input of real numbers: a value, or one plane of a complex one."""
         buffer = self.buffer("x", np.shape(like), dtype, narrow=True)
         self.inputs.append((value, buffer))
-        buffer.reordered = not contiguous(value.value if isinstance(value, Plane) else value)
+        buffer.order = "C" if contiguous(value.value if isinstance(value, Plane) else value) else "F"
         if np.shape(like):
             return whole_view(buffer)
         self.private.add(buffer)  # else a branch that reads it first would store it in a block of its own
@@ -196,7 +196,7 @@ class Evaluator(Choices):
         if kind is None:
             return None
         zero = Lazy((), (), constant(0, kind.dtype), kind.weak)
-        return self.store(self.broadcast(zero, kind.shape)) if kind.shape else zero
+        return self.store(broadcast(zero, kind.shape)) if kind.shape else zero
 
     def expression(self, e: ast.expr, frame: Frame) -> Value:
         handler = getattr(self, f"_{type(e).__name__}", None)

@@ -8,14 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import any_traced
+from effgrad.arrays.value import any_traced, contiguous
 from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, new_point
 from effgrad.stage.loop.basic_index import full_key
 from effgrad.stage.loop.buffers import INT, constant, index, integer
 from effgrad.stage.loop.element import ADD, EQUAL, GREATER_EQUAL, LESS, OR, WHERE, cast, element, primitive_of, widened
 from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Repeat, Statement, Store
-from effgrad.stage.loop.operands import Extent, Lazy, Value, View, may_be_in_place, symbolic, times, whole_view
+from effgrad.stage.loop.operands import (
+    Extent,
+    Lazy,
+    Value,
+    View,
+    broadcast,
+    broadcast_shape,
+    may_be_in_place,
+    symbolic,
+    times,
+    whole_view,
+)
 from effgrad.stage.loop.registry import has_rule, rule
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Function, Params
@@ -41,8 +52,8 @@ class Points:
         places = [k for k, given in enumerate(keys) if not isinstance(given, slice)]
         self.arrays = {k: _inside(c, keys[k], shape[k]) for k in places}
         self.slices = {k: c.slice_of(keys[k], shape[k]) for k in range(len(keys)) if k not in self.arrays}
-        self.common = c.broadcast_shape([a.shape for a in self.arrays.values()])
-        self.broadcast = {k: c.broadcast(a, self.common) for k, a in self.arrays.items()}
+        self.common = broadcast_shape([a.shape for a in self.arrays.values()])
+        self.broadcast = {k: broadcast(a, self.common) for k, a in self.arrays.items()}
         together = len(places) == places[-1] + 1 - places[0]
         first = places[0] if together else 0
         extents = [extent for _, _, extent in self.slices.values()]
@@ -117,20 +128,18 @@ def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
 def gather(c: Symbols, value: View | Lazy, key: Value) -> Lazy:
     """`value[key]` for arrays of integers, which is a copy."""
     points = Points(c, value.shape, key)
-    found = c.lazy_at(points.shape, lambda point: value.element(points.at(point)))
-    found.reordered = value.reordered or points.listed.start > 0  # NumPy has the axes of the arrays first in memory
-    return found
+    return c.lazy_at(points.shape, lambda point: value.element(points.at(point)))
 
 
 def scatter(c: Symbols, view: View, key: Value, value: Value) -> None:
     """`view[key] = value` for arrays of integers. If an element is selected twice, the last value stays."""
     points = Points(c, view.shape, key)
     if points.all_different():
-        c.write_at(points.shape, view, points.at, c.broadcast(c.lazy(value), points.shape).element)
+        c.write_at(points.shape, view, points.at, broadcast(c.lazy(value), points.shape).element)
         return
     names, point = new_point(points.shape)
     dims = list(zip(names, points.shape, strict=True))
-    kept = c.store(c.broadcast(c.lazy(value), points.shape))
+    kept = c.store(broadcast(c.lazy(value), points.shape))
     outer, c.block = c.block, []
     together = [d for k, d in enumerate(dims) if k not in points.listed]
     c.emit(together, [Store(view.buffer, view.at(points.at(point)), c.converted(kept.element(point), view.dtype))])
@@ -152,10 +161,10 @@ def _accumulated(sign: int, c: Symbols, array: Value, key: Value, value: Value) 
             c.assign(part, value, adds=True)
         else:
             buffer, place = part.value.args
-            c.emit([], [Store(buffer, place, c.converted(c.broadcast(value, ()).value, view.dtype), adds=True)])
+            c.emit([], [Store(buffer, place, c.converted(broadcast(value, ()).value, view.dtype), adds=True)])
         return
     points = Points(c, view.shape, key)
-    c.write_at(points.shape, view, points.at, c.broadcast(value, points.shape).element, adds=True)
+    c.write_at(points.shape, view, points.at, broadcast(value, points.shape).element, adds=True)
 
 
 _add_at = rule((np.add, "at"))(functools.partial(_accumulated, 1))
@@ -187,14 +196,20 @@ def applied(c: Symbols, f: Value, args: Sequence[Value], kwargs: Params, fresh: 
         function = f
     result, is_view = _example(function, [sample(v.buffer.shape, v.dtype) for v in inputs], name)
     _check_form(f, result, args)
-    output = whole_view(c.buffer(name, np.shape(result), np.result_type(result)))
-    c.before_write(output.buffer)
+    output = _output(c, name, result, is_view)
     reason = OF_RULE if has_rule(f) else OF_WHOLE
     c.block.append(Apply(function, tuple(v.buffer for v in inputs), output.buffer, name, c.place(), reason))
-    output.own = True
     if is_view:
         c.view_of(output, [args[k] for k in places])
     return output if isinstance(result, np.ndarray) else c.number(output.element(()))
+
+
+def _output(c: Symbols, name: str, example: Value, is_view: bool) -> View:
+    """The array that a call fills, which is like the example."""
+    output = whole_view(c.buffer(name, np.shape(example), np.result_type(example)))
+    output.own, output.buffer.order = True, "F" if not contiguous(example) else "A" if is_view else "K"
+    c.before_write(output.buffer)
+    return output
 
 
 def _check_form(f: Value, result: Value, args: Sequence[Value]) -> None:

@@ -32,11 +32,11 @@ from effgrad.stage.loop.operands import (
     View,
     axes_of,
     axis_of,
+    broadcast,
     may_be_in_place,
     same_extent,
     symbolic,
     times,
-    whole_view,
     without_axes,
 )
 from effgrad.stage.loop.registry import is_symbolic, rule
@@ -55,11 +55,11 @@ def _shape(c: Symbols, shape: Value) -> list[Extent]:
     return extents
 
 
-def _filled(c: Symbols, shape: Value, dtype: DTypeLike, value: Value) -> View | Complex:
+def _filled(c: Symbols, shape: Value, dtype: DTypeLike, value: Value, like: Lazy | None = None) -> View | Complex:
     extents = _shape(c, shape)
     if planes.is_complex(value) or (dtype is not None and np.dtype(dtype).kind == "c"):
-        return planes.filled(c, extents, value, dtype or getattr(value, "dtype", complex))
-    view = whole_view(c.buffer("new", extents, float if dtype is None else dtype), extents)
+        return planes.filled(c, extents, value, dtype or getattr(value, "dtype", complex), like)
+    view = c.new(extents, float if dtype is None else dtype, like)
     if value is None:
         view.buffer.cleared = True
     c.assign(view, 0 if value is None else value)
@@ -68,12 +68,17 @@ def _filled(c: Symbols, shape: Value, dtype: DTypeLike, value: Value) -> View | 
 
 
 def _new(value: int, c: Symbols, shape: Value, dtype: DTypeLike = None, order: Option = "C") -> View | Complex:
+    if order != "C":
+        raise NotCaptured(f"the order {order!r} of an array")
     return _filled(c, shape, dtype, value)
 
 
 def _new_like(value: int, c: Symbols, a: Value, dtype: DTypeLike = None, order: Option = "K") -> View | Complex:
+    if order not in ("K", "C"):
+        raise NotCaptured(f"the order {order!r} of an array")
     like = c.lazy(a)
-    return _filled(c, list(like.shape), like.dtype if dtype is None else dtype, value)
+    kind = like.dtype if dtype is None else dtype
+    return _filled(c, list(like.shape), kind, value, like if order == "K" else None)
 
 
 _zeros = rule(np.zeros, np.empty, np.ndarray)(functools.partial(_new, 0))
@@ -94,7 +99,12 @@ def _asarray(c: Symbols, a: Value, dtype: DTypeLike = None) -> Value:
     return a if is_one else _array(c, a, dtype)
 
 
-@rule(np.array, np.copy, np.ascontiguousarray)
+@rule(np.ascontiguousarray)
+def _ascontiguousarray(c: Symbols, a: Value, dtype: DTypeLike = None) -> Value:
+    return _array(c, a, dtype, "C")
+
+
+@rule(np.array, np.copy)
 def _array(c: Symbols, value: Value, dtype: DTypeLike = None, order: Option = "K") -> Value:
     if not symbolic([value]):
         return np.array(value, dtype, order=order)
@@ -105,7 +115,7 @@ def _array(c: Symbols, value: Value, dtype: DTypeLike = None, order: Option = "K
         return planes.copied(c, value, dtype)
     if dtype is not None and np.dtype(dtype) != c.lazy(value).dtype:
         return _astype(c, value, dtype)
-    return c.copy(value) if c.lazy(value).shape else c.lazy(value)
+    return c.copy(value, order) if c.lazy(value).shape else c.lazy(value)
 
 
 @rule(np.eye, np.identity)
@@ -197,7 +207,9 @@ def _reshape(c: Symbols, a: Value, shape: Value) -> View | Lazy:
 def _ravel(c: Symbols, a: Value) -> View | Lazy:
     value = as_array(c, a)
     if len(value.shape) != 1:
-        return c.reshape(value, [-1])
+        value = c.reshape(value, [-1])
+        value.buffer.order = "C"  # without gaps even if it is a view
+        return value
     return c.copy(value) if isinstance(value, View) and not value.is_dense else value
 
 
@@ -244,7 +256,7 @@ def _diff(c: Symbols, a: Value, n: int = 1, axis: int = -1) -> Value:
 
 @rule(np.broadcast_to)
 def _broadcast_to(c: Symbols, a: Value, shape: Value) -> Lazy:
-    return c.broadcast(c.lazy(a), _shape(c, shape))
+    return broadcast(c.lazy(a), _shape(c, shape))
 
 
 @rule(np.where)
@@ -292,7 +304,7 @@ def attribute(c: Symbols, value: View | Lazy | Complex, name: str) -> Value:
         return without_axes(c.transpose(value)) if may_be_in_place(value) else c.transpose(value)
     if name == "real":
         return value
-    return c.broadcast(c.number(constant(0, value.dtype)), value.shape) if name == "imag" else Method(value, name)
+    return broadcast(c.number(constant(0, value.dtype)), value.shape) if name == "imag" else Method(value, name)
 
 
 # The methods that take the same arguments as the functions of the same names.
@@ -326,7 +338,7 @@ def method(c: Symbols, value: View | Lazy, name: str, args: list[Value], kwargs:
 
 def _copy(c: Symbols, value: View | Lazy) -> View | Lazy:
     """The copy of an array; a number is its own."""
-    return c.copy(value) if value.shape or may_be_in_place(value) else value
+    return c.copy(value, "C") if value.shape or may_be_in_place(value) else value
 
 
 def _astype(c: Symbols, value: Value, dtype: DTypeLike) -> Lazy | Complex:

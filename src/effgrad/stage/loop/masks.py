@@ -12,7 +12,7 @@ import numpy as np
 from effgrad.stage.loop.affine import NotCaptured, new_point
 from effgrad.stage.loop.buffers import BOOL
 from effgrad.stage.loop.element import DIVIDE, WHERE, primitive_of
-from effgrad.stage.loop.operands import Lazy, Masked, Value, View
+from effgrad.stage.loop.operands import Lazy, Masked, Value, View, broadcast
 from effgrad.stage.loop.symbols import Symbols
 from effgrad.vocabulary import Params
 
@@ -83,7 +83,7 @@ def total(c: Symbols, x: Masked, axis: int | None = None) -> Value:
 
 def mean(c: Symbols, x: Masked, axis: int | None = None) -> Value:
     """The mean of the elements that a mask selects, or over the first axis."""
-    ones = Masked(c.broadcast(c.lazy(1.0), x.value.shape), x.mask, x.rank)
+    ones = Masked(broadcast(c.lazy(1.0), x.value.shape), x.mask, x.rank)
     return c.elementwise(DIVIDE, total(c, x, axis), total(c, ones, axis))
 
 

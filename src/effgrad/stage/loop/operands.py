@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, known_range, variable
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant, known_range, new_point, variable
 from effgrad.stage.loop.buffers import INT, Buffer, Element, buffers_in, index, integer, load
 from effgrad.stage.loop.containers import is_made, parts_of
 from effgrad.stage.loop.element import MULTIPLY, element, narrowed
@@ -64,16 +64,16 @@ class View:
         return self.buffer.narrow or self.buffer.dtype
 
     @property
-    def reordered(self) -> bool:
-        """Whether the axes of the array in the user's program may not lie in memory in C order."""
+    def is_turned(self) -> bool:
+        """Whether the axes come in another order than those of the buffer."""
         axes = [a.axis for a in self.axes if a.axis is not None]
-        return self.buffer.reordered and len(self.axes) > 1 or axes != sorted(axes)
+        return axes != sorted(axes)
 
     @property
     def is_dense(self) -> bool:
         """Whether the elements of a vector certainly lie one after the other in the user's program."""
         last = self.axes[0].axis == len(self.buffer.shape) - 1 and self.axes[0].step == 1
-        return last and not self.buffer.reordered
+        return last and (len(self.buffer.shape) == 1 or self.buffer.order == "C")
 
     def at(self, point: Sequence[Extent]) -> tuple[Affine, ...]:
         """The indices into the buffer of the view's element at a point."""
@@ -101,7 +101,7 @@ class Lazy:
     ) -> None:  # fmt: skip
         self.names, self.value, self.is_weak, self.doubt = tuple(names), value, weak, doubt
         self.shape: tuple[Extent, ...] = tuple([as_constant(n) for n in shape])
-        self.memory, self.reordered = Memory.NONE, False
+        self.memory = Memory.NONE
 
     @property
     def dtype(self) -> DType:
@@ -156,6 +156,29 @@ def axis_of(axis: Value, rank: int) -> int:
 
 def same_extent(a: Extent, b: Extent) -> bool:
     return affine(a) == affine(b)
+
+
+def broadcast_shape(shapes: Sequence[Sequence[Extent]]) -> list[Extent]:
+    """The shape of several arrays together."""
+    shape: list[Extent] = []
+    for k in range(1, max(map(len, shapes), default=0) + 1):
+        extents = [s[-k] for s in shapes if len(s) >= k]
+        shape.insert(0, next((n for n in extents if not same_extent(n, 1)), extents[0]))
+    return shape
+
+
+def broadcast(value: Lazy, shape: Sequence[Extent]) -> Lazy:
+    """Broadcast a value to a shape."""
+    added = len(shape) - len(value.shape)
+    if added < 0:
+        raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
+    names, whole = new_point(shape)
+    point: list[Extent] = []
+    for n, m, i in zip(value.shape, shape[added:], whole[added:], strict=True):
+        if not same_extent(n, m) and not same_extent(n, 1):
+            raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
+        point.append(i if same_extent(n, m) else 0)
+    return Lazy(names, shape, value.element(point), value.is_weak, value.doubt)
 
 
 class Complex(NamedTuple):

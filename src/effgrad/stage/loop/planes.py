@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from effgrad.program.resolve import call
-from effgrad.stage.loop import fancy
+from effgrad.stage.loop import fancy, operands
 from effgrad.stage.loop.affine import NotCaptured, fresh
 from effgrad.stage.loop.buffers import Buffer, constant
 from effgrad.stage.loop.containers import parts_of
 from effgrad.stage.loop.element import cast, primitive_of
 from effgrad.stage.loop.ir import Apply, Block, added
-from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, Value, View, common_type, flat, whole_view
+from effgrad.stage.loop.operands import Complex, Lazy, Masked, Method, Value, View, common_type, flat
 from effgrad.stage.loop.registry import rule
 from effgrad.stage.loop.small_systems import MOST_UNKNOWNS, ComplexSolution
 from effgrad.stage.loop.symbols import Symbols
@@ -71,13 +71,13 @@ def as_planes(c: Symbols, value: Value) -> Complex:
     real = c.certain(value) if isinstance(value, View | Lazy) else c.operand_of(value)
     weak = isinstance(real, Lazy) and real.weak
     zero = c.number(constant(0.0, real.dtype if real.dtype.kind == "f" else float), weak)
-    return Complex(real, c.broadcast(zero, real.shape))
+    return Complex(real, operands.broadcast(zero, real.shape))
 
 
 def _pair(c: Symbols, real: Value, imag: Value) -> Complex:
     """A new complex array of two planes of one shape and type, which shares no memory with another array."""
-    shape = tuple(c.broadcast_shape([real.shape, imag.shape]))
-    parts = [x if x.shape == shape else c.broadcast(x, shape) for x in map(c.lazy, (real, imag))]
+    shape = tuple(operands.broadcast_shape([real.shape, imag.shape]))
+    parts = [x if x.shape == shape else operands.broadcast(x, shape) for x in map(c.lazy, (real, imag))]
     return _in_type(c, parts, common_type(parts))
 
 
@@ -88,9 +88,9 @@ def _in_type(c: Symbols, parts: Sequence[Lazy], dtype: DType) -> Complex:
     ])  # fmt: skip
 
 
-def filled(c: Symbols, shape: Sequence[Value], value: Value, dtype: Any = complex) -> Complex:
+def filled(c: Symbols, shape: Sequence[Value], value: Value, dtype: Any = complex, like: Lazy | None = None) -> Complex:
     """A new complex array filled with one number."""
-    views = [whole_view(c.buffer("new", shape, component(dtype)), shape) for _ in range(2)]
+    views = [c.new(shape, component(dtype), like) for _ in range(2)]
     for view, part in zip(views, as_planes(c, 0.0 if value is None else value), strict=True):
         c.assign(view, part)
         view.own = True

@@ -25,7 +25,18 @@ from effgrad.stage.loop.element import (
     element,
 )
 from effgrad.stage.loop.ir import Block, Map, Repeat, Store
-from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, axes_of, place_in, same_extent, whole_view
+from effgrad.stage.loop.operands import (
+    Axis,
+    Extent,
+    Lazy,
+    Value,
+    View,
+    axes_of,
+    broadcast_shape,
+    place_in,
+    same_extent,
+    whole_view,
+)
 from effgrad.stage.staged_value import constant_primitive
 
 _FINITE = constant_primitive(np.isfinite)
@@ -52,7 +63,7 @@ class Values(Indexed):
 
     def reduced(self, total: View, axes: Sequence[int], rank: int, keepdims: bool) -> View | Lazy:
         """The result of a reduction: a number, or an array without the axes, or with them as axes of length 1."""
-        total.own = True
+        total.own, total.buffer.order = True, "K"
         if keepdims:
             axes_left = iter(total.axes)
             return View(total.buffer, total.base, [Axis(None, 1, 1) if k in axes else next(axes_left)
@@ -147,7 +158,7 @@ class Values(Indexed):
         if not same_extent(a.shape[-1], b.shape[-2] if len(b.shape) > 1 else b.shape[0]):
             raise NotCaptured(f"shapes {a.shape} and {b.shape} do not fit in a product")
         a, b = self.in_memory_once(a) if columns else a, self.in_memory_once(b) if rows else b
-        batch = self.broadcast_shape([a.shape[:-2], b.shape[:-2]])
+        batch = broadcast_shape([a.shape[:-2], b.shape[:-2]])
         shape = [*batch, *rows, *columns, a.shape[-1]]
         names, point = new_point(shape)
         outer, row, inner = point[: len(batch)], point[len(batch) : len(batch) + len(rows)], point[-1]

@@ -18,20 +18,19 @@ from effgrad.stage.loop.operands import Value, flat
 
 
 class Shared(NamedTuple):
-    """The arrays of some names and some arrays from before the loop, and with how many of them a write is wrong."""
+    """The arrays of some names, and some arrays from before the loop."""
 
     names: set[str]
     before: Sequence[Value]
-    fewest: int = 2
 
 
 class Watch:
-    """Arrays that may share memory: whether one of them is written to while at least `fewest` of them are in use."""
+    """Arrays that may share memory: whether one of them is written to while another one is in use."""
 
-    def __init__(self, arrays: Sequence[Value], fewest: int) -> None:
+    def __init__(self, arrays: Sequence[Value]) -> None:
         found = [(x, memory(x)) for x in arrays]
         memories = {id(m): m for _, m in found if m is not None}
-        self.memories, self.fewest, self.is_broken = list(map(weakref.ref, memories.values())), fewest, False
+        self.memories, self.is_broken = list(map(weakref.ref, memories.values())), False
         # No write to an array without traced values is heard of, so its bytes are compared.
         self.known = [(x, x.tobytes()) for x, m in found if m is None and isinstance(x, np.ndarray)]
         for m in memories.values():
@@ -43,7 +42,7 @@ class Watch:
 
     def become_mutable(self) -> None:
         """Hear of the first write to one of the memories."""
-        self.is_broken |= self.in_use() >= self.fewest
+        self.is_broken |= self.in_use() > 1
 
     def finds_writes(self) -> bool:
         """Whether one of the arrays has been written to."""
@@ -52,8 +51,7 @@ class Watch:
 
 def watched(groups: Sequence[Shared], found: Mapping[str, Value]) -> list[Watch]:
     """Watch groups of arrays, given the values of the names after the loop."""
-    return [Watch([x for v in (*before, *[found[n] for n in names]) for x in flat(v)], fewest)
-            for names, before, fewest in groups]  # fmt: skip
+    return [Watch([x for v in (*g.before, *[found[n] for n in g.names]) for x in flat(v)]) for g in groups]
 
 
 def memory(value: Value) -> Storage | None:

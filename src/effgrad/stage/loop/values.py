@@ -26,12 +26,24 @@ from effgrad.stage.loop.buffers import (
     topological,
 )
 from effgrad.stage.loop.doubtful import Numbers
-from effgrad.stage.loop.element import TYPES, WHERE, cast, element, result_dtype
+from effgrad.stage.loop.element import TYPES, WHERE, cast, element, result_dtype, seen
 from effgrad.stage.loop.frames import FactFound, Facts
 from effgrad.stage.loop.ir import Block, Check, Dims, Map, Store
-from effgrad.stage.loop.operands import Complex, Extent, Lazy, Value, View, read, same_extent, whole_view
+from effgrad.stage.loop.operands import (
+    Complex,
+    Extent,
+    Lazy,
+    Value,
+    View,
+    broadcast,
+    broadcast_shape,
+    read,
+    same_extent,
+    whole_view,
+)
+from effgrad.stage.loop.orders import alternatives, may_be_view
 from effgrad.stage.loop.twins import Twins, arrays_in
-from effgrad.vocabulary import DType
+from effgrad.vocabulary import DType, DTypeLike
 
 T = TypeVar("T")
 # A lazy value of more operations than this is stored rather than computed at each use.
@@ -85,7 +97,6 @@ class Statements(Numbers):
         self.aliased: set[Buffer] = set()
         # For a buffer that a branch fills with one of two arrays, the buffers of these arrays.
         self.either: dict[Buffer, set[Buffer]] = {}
-
         # Whether the program may catch what the loop raises, so that Python must raise it.
         self.caught = False
 
@@ -124,6 +135,12 @@ class Statements(Numbers):
         self.memory.add(made)
         return made
 
+    def new(self, shape: Sequence[Extent], dtype: DTypeLike, like: Lazy | None = None) -> View:
+        """Make an array in C order, or in that of another one."""
+        view = whole_view(self.buffer("new", shape, dtype), shape)
+        view.buffer.order, view.buffer.like = "C" if like is None else "K", like
+        return view
+
     def map(self, dims: Dims, stores: list[Store]) -> None:
         """Add a Map. Its line is that of a call without machine code in it, if there is one."""
         ops = [e.op for e in topological([t.value for t in stores])] if self.called else []
@@ -156,6 +173,7 @@ class Statements(Numbers):
     def materialize(self, lazy: Lazy) -> None:
         """Store a lazy value. All references to it then load the stored elements."""
         buffer = self.buffer("t", lazy.shape, lazy.value.dtype, narrow=True)
+        buffer.order = "A" if any(map(may_be_view, alternatives(lazy.value))) else "K"
         self.private.add(buffer)
         names, point = new_point(lazy.names)
         value = lazy.element(point)
@@ -190,18 +208,18 @@ class Statements(Numbers):
         """Whether a lazy value is just a load from a private buffer."""
         return lazy.value.op == "load" and lazy.value.args[0] in self.private
 
-    def store(self, value: Value, name: str = "a") -> View:
+    def store(self, value: Value, name: str = "a", order: str = "A") -> View:
         """Store a value in a new buffer."""
         value = self.lazy(value)
         view = whole_view(self.buffer(name, value.shape, value.dtype, narrow=True), value.shape)
-        view.own, view.buffer.reordered = True, value.reordered
+        view.own, view.buffer.order = True, order
         self.assign(view, value)
         return view
 
     def assign(self, view: View, value: Value, adds: bool = False) -> None:
         """Write a value through a view."""
         operand = self.operand_of(value)
-        whole = self.broadcast(Lazy((), (), operand.value) if operand.doubt else operand, view.shape)
+        whole = broadcast(Lazy((), (), operand.value) if operand.doubt else operand, view.shape)
         self.write_at(view.shape, view, lambda point: point, whole.element, adds)
 
     def write_at(
@@ -227,11 +245,9 @@ class Statements(Numbers):
         lazy = self.lazy(value)
         return self.new_lazy(lazy.names, lazy.shape, self.converted(lazy.value, old.dtype))
 
-    def copy(self, value: View | Lazy) -> View:
+    def copy(self, value: View | Lazy, order: str = "K") -> View:
         """A copy in a new buffer."""
-        return self.store(value, "copy")
-
-    # Values
+        return self.store(value, "copy", order)
 
     def lazy_at(self, shape: Sequence[Extent], element: Callable[[list[Affine]], Element], weak: bool = False) -> Lazy:
         """Make a lazy array of this shape, given its element at a point."""
@@ -249,6 +265,8 @@ class Statements(Numbers):
     def view_of(self, value: T, *of: Value) -> T:
         """Return a value, and note that in NumPy it is, or may be, a view of the other values."""
         for new in arrays_in(value):
+            if isinstance(new, Lazy) and new.shape and not any(new is old for old in arrays_in(of)):
+                new.value = seen(new.value)
             for old in arrays_in(of):
                 if new.shape and not old.shape:  # a step may carry a copy of the one, and not of the other
                     raise NotCaptured("a view with axes of an array without axes")
@@ -270,7 +288,7 @@ class Statements(Numbers):
         if isinstance(value, Lazy):
             return value
         if isinstance(value, View):
-            return self.in_order_of([value], self.lazy_at(value.shape, value.element))
+            return self.lazy_at(value.shape, value.element)
         if isinstance(value, Affine):
             return self.new_lazy((), (), index(value), True)  # it reads cells that a step may overwrite
         if isinstance(value, bool | int | float | np.generic) and not isinstance(value, np.complexfloating):
@@ -313,6 +331,7 @@ class Statements(Numbers):
         if id(array) not in self.constants:
             buffer = self.buffer("k", array.shape, array.dtype, narrow=True)
             buffer.data = array.astype(buffer.dtype)
+            buffer.order = "C" if array.flags.c_contiguous else "F"
             self.constants[id(array)] = array, buffer
         return whole_view(self.constants[id(array)][1])
 
@@ -337,21 +356,8 @@ class Statements(Numbers):
                           [*shape[:axis], len(rows), *shape[axis:]])  # fmt: skip
         for number, row in enumerate(rows):
             self.assign(_row(view, axis, number), row)
-        view.own = True
+        view.own, view.buffer.order = True, "K"
         return view
-
-    def broadcast(self, value: Lazy, shape: Sequence[Extent]) -> Lazy:
-        """Broadcast a value to a shape."""
-        added = len(shape) - len(value.shape)
-        if added < 0:
-            raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
-        names, whole = new_point(shape)
-        point: list[Extent] = []
-        for n, m, i in zip(value.shape, shape[added:], whole[added:], strict=True):
-            if not same_extent(n, m) and not same_extent(n, 1):
-                raise NotCaptured(f"shapes {value.shape} and {tuple(shape)} do not fit")
-            point.append(i if same_extent(n, m) else 0)
-        return Lazy(names, shape, value.element(point), value.is_weak, value.doubt)
 
     def elementwise(self, primitive: Primitive, *args: Value) -> Lazy:
         """Apply a primitive element by element."""
@@ -360,10 +366,9 @@ class Statements(Numbers):
         parts = [self.operand_of(a) for a in args]
         if any(p.doubt for p in parts):
             return self.elementwise_of_doubtful(primitive, parts)
-        shape = self.broadcast_shape([p.shape for p in parts])
-        whole, weak = [self.broadcast(p, shape) for p in parts], [p.weak for p in parts]
-        return self.in_order_of(parts, self.lazy_at(shape, lambda at: (
-            self.typed(primitive, [p.element(at) for p in whole], weak)), all(weak)))  # fmt: skip
+        shape = broadcast_shape([p.shape for p in parts])
+        whole, weak = [broadcast(p, shape) for p in parts], [p.weak for p in parts]
+        return self.lazy_at(shape, lambda at: self.typed(primitive, [p.element(at) for p in whole], weak), all(weak))
 
     def typed(self, primitive: Primitive, elements: list[Element], weak: list[bool]) -> Element:
         """Apply a primitive with NumPy's type promotion: weak numbers adapt to the types of other operands."""
@@ -379,12 +384,6 @@ class Statements(Numbers):
         typed = [cast(e, target) for e in chosen]
         return element(primitive, *elements[: len(elements) - len(chosen)], *typed)
 
-    def broadcast_shape(self, shapes: Sequence[Sequence[Extent]]) -> list[Extent]:
-        shape: list[Extent] = []
-        for k in range(1, max(map(len, shapes), default=0) + 1):
-            extents = [s[-k] for s in shapes if len(s) >= k]
-            shape.insert(0, next((n for n in extents if not same_extent(n, 1)), extents[0]))
-        return shape
 
 def _row(view: View, axis: int, number: int) -> View:
     """One row, along an axis, of a view of a whole buffer."""
