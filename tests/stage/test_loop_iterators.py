@@ -66,6 +66,15 @@ def unpacked_generators(x, y, s):
     return 0.5 * s + 0.1 * a * b + 0.1 * first + 0.01 * len(rest) * dict(zip("ab", y[:2], strict=True))["b"]
 
 
+def flat_elements(x, y, s):
+    m = np.outer(y, x[:2])
+    for v in m.flat:
+        s = 0.9 * s + v * v
+    for k, v in enumerate(m.T.flat):
+        s = 0.9 * s + k * v
+    return 0.5 * s + m.flat[3] + y.flat[1]
+
+
 def products(a, b):
     return (v * w for v, w in zip(a, b, strict=True))
 
@@ -95,7 +104,7 @@ def functions_of_a_comprehension(x, y, s):
 
 @pytest.mark.parametrize("body", [
     items_of_a_generator, a_generator_with_a_name, an_array_beside_a_list, iterators_of_iterators, a_map_and_a_filter,
-    choices, unpacked_generators, iterators_of_functions,
+    choices, unpacked_generators, iterators_of_functions, flat_elements,
     functions_of_a_comprehension,
 ])  # fmt: skip
 def test_iterators_that_are_used_up_where_they_are_made(body):

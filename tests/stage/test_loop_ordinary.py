@@ -65,6 +65,14 @@ def places_of_nans(x):
     return t
 
 
+def products_of_few(x):
+    """Of no numbers too, whose product is one."""
+    t = 0.0
+    for k in range(STEPS):
+        t = 0.9 * t + np.prod(x[: k % 4]) * np.prod(x[k % 3 :])
+    return t
+
+
 def sums_and_products_of_integers(x):
     L, J, K, t = np.arange(12).reshape(3, 4) % 5, np.arange(6), np.arange(3, dtype=np.int32), 0.0
     for k in range(STEPS):
@@ -265,7 +273,8 @@ def backward_slices(x):
 
 PROGRAMS = [
     rolled_by_changing_integers, quotients_and_remainders, rounded_to_integers, places_of_extremes, places_of_nans,
-    sums_and_products_of_integers, questions_of_several, items_by_changing_integers, strides_that_change, butterflies,
+    sums_and_products_of_integers, products_of_few, questions_of_several, items_by_changing_integers,
+    strides_that_change, butterflies,
     matched, bound_inside_expressions, views_of_one_state, backward_slices,
     values_of_and_and_or, compared_arrays, rows_that_a_mask_selects, lists_read_in_comprehensions,
     powers_by_countdown, functions_of_vectors,
@@ -429,3 +438,15 @@ def test_a_loop_keeps_its_results_after_a_match(f):
     """A loop inside a `match` that stays Python's lost the names that are only read after it: `t` was `x[0]`."""
     np.testing.assert_allclose(effgrad.compile(f)(POINT), f(POINT), rtol=1e-12)
     np.testing.assert_allclose(effgrad.compile(grad(f))(POINT), grad(f)(POINT), rtol=1e-12)
+
+
+def test_weights_whose_sum_is_zero_are_an_error_of_numpy():
+    def f(x):
+        s = 0.0
+        for k in range(STEPS):
+            s = s + np.average(x, weights=x * (k - 3))
+        return s
+
+    for run in (f, effgrad.compile(f), effgrad.compile(grad(f))):
+        with pytest.raises(ZeroDivisionError):
+            run(np.array([0.3, 0.5]))

@@ -304,6 +304,8 @@ def attribute(c: Symbols, value: View | Lazy | Complex, name: str) -> Value:
         return without_axes(c.transpose(value)) if may_be_in_place(value) else c.transpose(value)
     if name == "real":
         return value
+    if name == "flat":
+        return c.view_of(c.call(np.ravel, [value], {}), value)
     return broadcast(c.number(constant(0, value.dtype)), value.shape) if name == "imag" else Method(value, name)
 
 

@@ -32,8 +32,8 @@ def _cumprod(a: Value) -> Value:
 
 
 def _prod(a: Value) -> Value:
-    total = a[0]
-    for i in range(1, len(a)):
+    total = a.dtype.type(1.0)
+    for i in range(len(a)):
         total = total * a[i]
     return total
 
@@ -62,7 +62,10 @@ def _cross(a: Value, b: Value) -> Value:
 
 
 def _average(a: Value, weights: Value) -> Value:
-    return np.sum(a * weights) / np.sum(weights)
+    total = np.sum(weights)
+    if total == 0.0:
+        raise ZeroDivisionError("weights sum to zero")
+    return np.sum(a * weights) / total
 
 
 def is_vector(a: Value) -> bool:
