@@ -33,3 +33,23 @@ def test_aliases_are_seen(seed):
             assert found in (expected, OverflowError), alias_programs.source(seed)
         else:
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-11, err_msg=alias_programs.source(seed))
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
+@pytest.mark.parametrize("steps", [3, 40])
+def test_a_name_keeps_the_array_that_the_outer_loop_makes(steps):
+    """`last` had a copy of `rows` from the end of a step, since the first write in a step was taken to make `rows`."""
+
+    def f(x):
+        s = x[0]
+        for _ in range(40):
+            last, rows = x, np.zeros(4)
+            for k in range(steps):
+                rows[0] = 0.1 * k * x[1]
+                s = 0.5 * s + last[0]
+                last = rows
+        return s
+
+    v = np.array([0.7, 0.3, 0.5, 0.2])
+    assert effgrad.compile(f)(v) == pytest.approx(f(v), rel=1e-13)
+    np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(v), effgrad.grad(f)(v), rtol=1e-12, atol=1e-15)

@@ -151,7 +151,7 @@ class Cells:
         found = [x for name, cell, v in values for x in _cells_in(name, cell, self.initial[name], v)]
         self.check_aliases(found)
         self.note_first(found)
-        self.copy_outer(frame, _made_inside(self.capture) | self.passed_on(found))
+        self.copy_outer(frame, self.made_inside() | self.passed_on(found))
         self.note_ends([(name, v) for name, _, v in values] + [(name, frame.own[name]) for name in self.outer])
         self.kept = kept_in(self.capture.block, found)
         pairs = [p for name, cell, value in values for p in self.pairs(cell, value, name)]
@@ -258,7 +258,7 @@ class Cells:
         """Raise if a name shares memory that is written: its cell is a copy, in which the write would not be seen."""
         capture = self.capture
         writes = writes_in(capture.block)
-        made = _made_inside(capture)
+        made = self.made_inside()
         self.check_first(found, writes)
         for name, cell, _, value in found:
             own = cell.view.buffer
@@ -274,6 +274,17 @@ class Cells:
                 if own in writes and _has(found, value.buffer, name):
                     raise NotCaptured(f"{name!r} and another name are bound to one array that is written to")
         self.note_copies([(cell.view.buffer, value) for _, cell, _, value in found], made | self.passed_on(found))
+
+    def made_inside(self) -> set[Buffer]:
+        """The buffers that a step makes, and writes before anything else does, so that it uses no earlier value."""
+        seen: set[Buffer] = set()
+        made: set[Buffer] = set()
+        for s in walk(self.capture.block):
+            for b in written(s):
+                if b not in seen and (isinstance(s, Apply) or (isinstance(s, Map) and not s.stores[0].adds)):
+                    made.add(b)
+                seen.add(b)
+        return {b for b in made if b not in self.existing}.difference([b for _, b in self.capture.inputs])
 
     def check_bound_to_itself(self, name: str, is_written: bool) -> None:
         """Raise if a loop writes to an array that a name keeps and that has another name: the cell is a copy."""
@@ -381,15 +392,3 @@ def _cells_in(name: str, cell: Value, first: Value, value: Value) -> list[tuple[
         parts = map(parts_of, (cell, first, value))
         return [x for part in zip(*parts, strict=True) for x in _cells_in(name, *part)]
     return [(name, cell, first, value)] if isinstance(cell, Cell) else []
-
-
-def _made_inside(c: Evaluator) -> set[Buffer]:
-    """The buffers that the block writes before anything else does, so that no earlier value of theirs is used."""
-    seen: set[Buffer] = set()
-    made: set[Buffer] = set()
-    for s in walk(c.block):
-        for b in written(s):
-            if b not in seen and (isinstance(s, Apply) or (isinstance(s, Map) and not s.stores[0].adds)):
-                made.add(b)
-            seen.add(b)
-    return made.difference([b for _, b in c.inputs])
