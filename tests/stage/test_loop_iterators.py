@@ -102,10 +102,24 @@ def functions_of_a_comprehension(x, y, s):
     return s + sum(f(y[1]) for f in times) + named[0](0.1 * x[1])
 
 
+def groups(x, y, s):
+    for a, b in zip(*[iter(y)] * 2, strict=False):
+        s = 0.9 * s + 0.1 * a * b
+    for a, b, c in zip(*[iter(range(2, 15, 2))] * 3, strict=False):
+        s = 0.9 * s + 0.001 * a * b / c
+    for a in iter(iter(y)):
+        s = 0.9 * s + 0.1 * a
+    return 0.5 * s
+
+
+def asks_for_the_class(x, y, s):
+    return 0.9 * s if isinstance(lambda: s, type(program)) and hasattr(lambda: s, "__call__") else s  # noqa: B004
+
+
 @pytest.mark.parametrize("body", [
     items_of_a_generator, a_generator_with_a_name, an_array_beside_a_list, iterators_of_iterators, a_map_and_a_filter,
-    choices, unpacked_generators, iterators_of_functions, flat_elements,
-    functions_of_a_comprehension,
+    choices, unpacked_generators, iterators_of_functions, flat_elements, functions_of_a_comprehension, groups,
+    asks_for_the_class,
 ])  # fmt: skip
 def test_iterators_that_are_used_up_where_they_are_made(body):
     assert_captured(program(body))
@@ -139,12 +153,19 @@ def an_iterator_that_steps_use_up(x, y, s):
     return s
 
 
+def a_class_of_iterators(x, y, s):
+    """The answer was False."""
+    return 0.9 * s if isinstance(zip(x, y, strict=True), zip) else 2.0 * s
+
+
 def sums_of_one_iterator(x, y, s):
     values = reversed(y)
     return 0.5 * s + sum(values) * 0.1 + sum(values)
 
 
-@pytest.mark.parametrize("body", [an_iterator_that_is_used_twice, an_iterator_that_steps_use_up, sums_of_one_iterator])
+@pytest.mark.parametrize("body", [
+    an_iterator_that_is_used_twice, an_iterator_that_steps_use_up, sums_of_one_iterator, a_class_of_iterators,
+])  # fmt: skip
 def test_an_iterator_that_may_be_used_up_already_is_not_captured(body):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", effgrad.StagingWarning)

@@ -5,11 +5,25 @@ import operator
 
 import numpy as np
 
-from effgrad.stage.loop.affine import Affine, affine, as_constant
+from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.containers import like, parts_of
 from effgrad.stage.loop.frames import Function as DefinedFunction
+from effgrad.stage.loop.generators import Generator
 from effgrad.stage.loop.number_classes import Memory, refuse_class
-from effgrad.stage.loop.operands import Complex, Lazy, Value, View, classes_of, symbolic
+from effgrad.stage.loop.operands import (
+    Complex,
+    Counted,
+    Growing,
+    Iterated,
+    Lazy,
+    Masked,
+    Method,
+    OneOf,
+    Value,
+    View,
+    classes_of,
+    symbolic,
+)
 from effgrad.stage.loop.planes import has_complex
 from effgrad.stage.loop.registry import is_of_library, rule, rules_in
 from effgrad.stage.loop.symbols import Symbols
@@ -26,6 +40,12 @@ def sample_of(value: Value) -> Value:
     if isinstance(value, Complex):
         real = sample_of(value.real)
         return complex(real) if type(real) is float else real.astype(np.result_type(real, np.complex64))[()]
+    if isinstance(value, Generator):
+        return (item for item in range(0))
+    if isinstance(value, DefinedFunction):
+        return lambda: None
+    if isinstance(value, Iterated | Method | OneOf | Counted | Masked | Growing):
+        raise NotCaptured("the class of an iterator, a method, or elements that a mask selects")
     if not isinstance(value, View | Lazy):
         return value
     if value.shape:
@@ -94,7 +114,7 @@ _OF_SHAPE = [
 
 @rule(callable)
 def _callable(c: Symbols, value: Value) -> bool:
-    return callable(value) or isinstance(value, DefinedFunction)
+    return callable(value) or isinstance(value, DefinedFunction | Method | OneOf)
 
 
 # The functions whose rules take complex values as they take real ones.

@@ -5,13 +5,15 @@ import functools
 import inspect
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from effgrad.stage.loop import pipes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import BOOL, FLOAT, INT, Element
 from effgrad.stage.loop.element import WHERE, cast, element, primitive_of
+from effgrad.stage.loop.generators import Generator
 from effgrad.stage.loop.operands import Counted, Iterated, Lazy, Value, View, classes_of, symbolic, times
 from effgrad.stage.loop.registry import is_symbolic, rule
 from effgrad.stage.loop.special_methods import run_by_python
@@ -30,6 +32,12 @@ def _range(c: Symbols, *args: Value) -> Value:
     return Counted(0, c.steps_between(first, last, step), 1, lambda i: first + times(i, step))
 
 
+def _piped(c: Symbols, f: Function, *args: Value) -> Iterated:
+    """An iterator that a generator function makes, of `pipes`."""
+    found: Iterated = c.inline(f, args, {})
+    return found
+
+
 @rule(divmod)
 def _divmod(c: Symbols, a: Value, b: Value) -> Value:
     return c.binary(ast.FloorDiv(), a, b), c.binary(ast.Mod(), a, b)
@@ -46,6 +54,8 @@ def _all(c: Symbols, values: Value) -> Value:
 
 
 def _quantified(c: Symbols, values: Value, every: bool) -> Value:
+    if isinstance(values, Generator):
+        return c.inline(pipes.every if every else pipes.some, [values], {})
     answer = c.all_of(c.items(values), every)
     return c.weakened(answer) if isinstance(answer, Lazy) else answer
 
@@ -65,6 +75,8 @@ def _by_ones(c: Symbols, counted: Counted) -> Counted:
 
 @rule(enumerate)
 def _enumerate(c: Symbols, value: Value, start: int = 0) -> Iterated:
+    if isinstance(value, Generator):
+        return _piped(c, pipes.numbered, value, start)
     found = c.each(value)
     if not isinstance(found, Counted):
         return c.iterator(enumerate(found, start))
@@ -75,7 +87,14 @@ def _enumerate(c: Symbols, value: Value, start: int = 0) -> Iterated:
 
 @rule(zip)
 def _zip(c: Symbols, *values: Value, strict: bool = False) -> Iterated:
-    found = [c.each(v) for v in values]
+    if any(isinstance(v, Generator) for v in values):
+        return _beside(c, values, strict)
+    if len(values) > 1 and isinstance(values[0], Iterated) and all(v is values[0] for v in values):
+        return _grouped(c, values[0], len(values), strict)
+    return _together(c, [c.each(v) for v in values], strict)
+
+
+def _together(c: Symbols, found: Sequence[Counted | Iterator[Value]], strict: bool) -> Iterated:
     counted = [_by_ones(c, x) for x in found if isinstance(x, Counted)]
     if not counted or len(counted) < len(found):
         return c.iterator(zip(*[x.items() if isinstance(x, Counted) else x for x in found], strict=strict))
@@ -85,6 +104,44 @@ def _zip(c: Symbols, *values: Value, strict: bool = False) -> Iterated:
         raise NotCaptured("zip of things whose lengths differ, or are not known")
     length = lengths.pop() if len(lengths) == 1 else min(known)
     return c.iterator(Counted(0, length, 1, lambda i: tuple(x.item(x.start + i) for x in counted)))
+
+
+def _grouped(c: Symbols, items: Iterated, size: int, strict: bool) -> Iterated:
+    """`zip` of one iterator several times, which takes as many items together."""
+    counted = c.each(items)
+    if not isinstance(counted, Counted) or counted.steps is None or strict:
+        raise NotCaptured("zip of one iterator several times")
+    numbers, item = counted.steps, counted.item
+    count, step = len(numbers) // size, numbers.step
+    return c.iterator(Counted(0, count, 1, lambda i: tuple(
+        item(times(i, size * step) + numbers.start + k * step) for k in range(size))))  # fmt: skip
+
+
+def _beside(c: Symbols, values: Sequence[Value], strict: bool) -> Iterated:
+    """`zip` of a generator and something that has an item for each number."""
+    others = [c.each(v) for v in values if not isinstance(v, Generator)]
+    if len(values) != 2 or not others or not isinstance(others[0], Counted) or strict:
+        raise NotCaptured("zip of a generator beside other things than one array, range or long list")
+    other = _by_ones(c, others[0])
+    count = as_constant(other.stop - other.start)
+    if isinstance(values[0], Generator):
+        return _piped(c, pipes.beside, values[0], other, count)
+    return _piped(c, pipes.after, other, values[1], count)
+
+
+@rule(pipes.at)
+def _at(c: Symbols, items: Counted, k: Value) -> Value:
+    return items.item(items.start + affine(k))
+
+
+@rule(pipes.released)
+def _released(c: Symbols, items: Value) -> None:
+    return None
+
+
+@rule(pipes.taken)
+def _taken(c: Symbols, items: Value) -> list[Value]:
+    return c.items(items)
 
 
 @rule(reversed)
@@ -100,6 +157,8 @@ def _reversed(c: Symbols, value: Value) -> Iterated:
 
 @rule(map)
 def _map(c: Symbols, f: Function, *values: Value) -> Iterated:
+    if len(values) == 1 and isinstance(values[0], Generator):
+        return _piped(c, pipes.mapped, f, values[0])
     rows = c.each(_zip(c, *values))
     if not isinstance(rows, Counted):
         return c.iterator(c.call(f, list(row), {}) for row in rows)
@@ -108,6 +167,8 @@ def _map(c: Symbols, f: Function, *values: Value) -> Iterated:
 
 @rule(filter)
 def _filter(c: Symbols, f: Value, values: Value) -> Iterated:
+    if isinstance(values, Generator):
+        return _piped(c, pipes.filtered, bool if f is None else f, values)
     return c.iterator(x for x in c.every(values) if _is_known(c.truth(x if f is None else c.call(f, [x], {}))))
 
 
@@ -117,13 +178,41 @@ def _is_known(truth: bool | Element) -> bool:
     return truth
 
 
+@rule(iter)
+def _iter(c: Symbols, value: Value) -> Iterated:
+    return value if isinstance(value, Iterated) else c.iterator(c.each(value))
+
+
+@rule(itertools.islice)
+def _islice(c: Symbols, values: Value, stop: Value) -> Iterated:
+    return _piped(c, pipes.first, values, stop)
+
+
+@rule(itertools.takewhile)
+def _takewhile(c: Symbols, f: Function, values: Value) -> Iterated:
+    return _piped(c, pipes.taken_while, f, values)
+
+
+@rule(itertools.count)
+def _count(c: Symbols, start: Value = 0, step: Value = 1) -> Iterated:
+    return _piped(c, pipes.counted, start, step)
+
+
+@rule(itertools.chain)
+def _chain(c: Symbols, *values: Value) -> Iterated:
+    if not any(isinstance(v, Generator) for v in values):
+        return _of_items(itertools.chain, c, *values)
+    joined: Iterated = functools.reduce(functools.partial(_piped, c, pipes.chained), values)
+    return joined
+
+
 def _of_items(f: Function, c: Symbols, *values: Value, **kwargs: Option) -> Iterated:
     return c.iterator(f(*[v if isinstance(v, int) else c.every(v) for v in values], **kwargs))
 
 
 # The functions of `itertools` that only choose and order items. They read these when they do so in the program.
 _CHOICES = [rule(f)(functools.partial(_of_items, f)) for f in (
-    itertools.chain, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations,
+    itertools.combinations, itertools.combinations_with_replacement, itertools.permutations,
     itertools.product, itertools.pairwise,
 )]  # fmt: skip
 
@@ -133,12 +222,17 @@ _USING_UP = (sum, min, max, any, all, tuple, list, set, frozenset, sorted, dict,
 
 def used_up(c: Symbols, f: Function, args: list[Value]) -> list[Value]:
     """The arguments of a call, with the items of an iterator if the function uses it up at once."""
-    if not any(isinstance(a, Iterated) for a in args):
+    if not any(isinstance(a, Iterated) for a in args) or _ends_early(f, args):
         return args
     of_container = inspect.isbuiltin(f) and isinstance(f.__self__, str | list | set | dict)
     if not of_container and not any(f is one for one in _USING_UP):
         return args
     return [c.items(a) if isinstance(a, Iterated) else a for a in args]
+
+
+def _ends_early(f: Function, args: Sequence[Value]) -> bool:
+    """Whether a rule uses up a generator step by step: `sum`, `any` or `all`, which may end it before its end."""
+    return isinstance(args[0], Generator) and any(f is one for one in (sum, any, all))
 
 
 @rule(print)
@@ -239,6 +333,8 @@ def _min(c: Symbols, *args: Value) -> Value:
 
 @rule(sum)
 def _sum_of_items(c: Symbols, values: Value, start: Value = 0) -> Value:
+    if isinstance(values, Generator):
+        return c.inline(pipes.total, [values, start], {})
     if isinstance(values, View | Lazy):
         return _added(c, start, c.reduce(values, 0))
     if not symbolic([values, start]):

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,7 +36,8 @@ from effgrad.stage.loop.augmented import Augmented
 from effgrad.stage.loop.containers import is_made, only_makes
 from effgrad.stage.loop.desugar import Loop, leaves, origin, result_of
 from effgrad.stage.loop.element import is_choice, is_worth_keeping, primitive_of
-from effgrad.stage.loop.frames import Facts, Frame, Function, Returned
+from effgrad.stage.loop.frames import Frame, Function, Returned
+from effgrad.stage.loop.inlining import Inlining
 from effgrad.stage.loop.ir import Store
 from effgrad.stage.loop.iteration import Iteration
 from effgrad.stage.loop.names import count_reads
@@ -56,21 +57,12 @@ from effgrad.stage.loop.operands import (
     symbolic,
 )
 from effgrad.stage.loop.places import Place, setter
-from effgrad.stage.loop.source import Source, source_of
 
 RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_in(vars(functions))
 
 
-class Capture(Augmented):
+class Capture(Inlining):
     """The capture of one loop, or of a whole function, at known shapes."""
-
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts)
-        self.line = 0
-        self.file = "a loop"
-        # Names that the loop binds, and the lines of the function around it: closures made there hold stale values.
-        self.rebound: frozenset[str] = frozenset()
-        self.around = range(0)
 
     def place(self) -> str:
         """The line of the program that is being captured."""
@@ -255,53 +247,6 @@ class Capture(Augmented):
                 self.assign(place, value)
 
     # Calls
-
-    def inline(self, function: Callable[..., Any], args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
-        """Call a user's function by capturing its body."""
-        source = source_of(function)
-        code = function.__code__
-        is_inside = code.co_filename == self.file and code.co_firstlineno in self.around
-        if is_inside and not self.rebound.isdisjoint(source.closed):
-            raise NotCaptured(f"{function.__name__!r} closes over a name that the loop binds")
-        values = inspect.signature(function, follow_wrapped=False).bind(*args, **kwargs)
-        values.apply_defaults()
-        return self.run(Frame(source, dict(values.arguments)))
-
-    def run(self, frame: Frame) -> Value:
-        if self.calls > 100:
-            raise NotCaptured("functions that call themselves")
-        outer_line = self.line
-        self.calls += 1
-        around = self.frames[-1] if self.frames else frame
-        self.places.move(around.own, frame.own)
-        self.frames.append(frame)
-        try:
-            if isinstance(frame.source.node, ast.Lambda):
-                return self.expression(frame.source.node.body, frame)
-            self.body(frame.source.body, frame)
-        except Returned as r:
-            return r.value
-        finally:
-            self.line = outer_line
-            self.calls -= 1
-            self.places.move(self.frames.pop().own, around.own)
-        return None
-
-    def apply(self, f: Function, args: Sequence[Value], kwargs: dict[str, Value]) -> Value:
-        """Call a function that the captured program has defined."""
-        a = f.node.args
-        if a.vararg or a.kwarg or a.kwonlyargs or a.posonlyargs:
-            raise NotCaptured("an inner function with starred or keyword-only arguments")
-        names = [x.arg for x in a.args]
-        own = dict(zip(names[len(names) - len(f.defaults) :], f.defaults, strict=True))
-        by_position = dict(zip(names, args, strict=False))
-        own |= by_position | kwargs
-        if set(own) != set(names) or len(args) > len(names) or set(by_position) & set(kwargs):
-            raise NotCaptured("the arguments of an inner function")
-        body = f.node.body if isinstance(f.node, ast.FunctionDef) else []
-        if any(isinstance(x, ast.Nonlocal | ast.Global) for b in body for x in ast.walk(b)):
-            raise NotCaptured("an inner function that binds names outside")
-        return self.run(Frame(Source(f.node, body, {}, {}), own, f.frame))
 
     def call(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call a function on symbolic values."""

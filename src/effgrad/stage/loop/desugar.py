@@ -38,12 +38,17 @@ def leaves(s: ast.stmt) -> bool:
 
 def skip(loop: Loop) -> str:
     """The name of the flag that a loop's `continue` sets."""
-    return f"$skip{loop.lineno}_{loop.col_offset}"
+    return f"$skip{label(loop)}"
 
 
 def stop(loop: Loop) -> str:
     """The name of the flag that a loop's `break` sets."""
-    return f"$stop{loop.lineno}_{loop.col_offset}"
+    return f"$stop{label(loop)}"
+
+
+def label(loop: Loop) -> str:
+    """A text that tells apart loops of which one may be inside the other."""
+    return getattr(origin(loop), "label", f"{loop.lineno}_{loop.col_offset}")
 
 
 def origin(loop: Value) -> Value:
@@ -56,7 +61,7 @@ def without_returns(loop: Loop) -> tuple[list[ast.stmt], Loop]:
 
     After the loop, the name `LEFT` holds whether it has returned, and `RESULT` what.
     """
-    return [_assign(LEFT, ast.Constant(False), loop)], _breaking(loop)
+    return [assigned(LEFT, ast.Constant(False), loop)], _breaking(loop)
 
 
 def result_of(loop: ast.stmt) -> ast.If:
@@ -65,25 +70,28 @@ def result_of(loop: ast.stmt) -> ast.If:
     return ast.copy_location(ast.If(_name(LEFT, loop), [value], []), loop)
 
 
-def _breaking(loop: Loop) -> Loop:
-    fields: dict[str, Value] = {**dict(ast.iter_fields(loop)), "body": _without_returns(loop.body)}
+def _breaking(loop: Loop, left: str = LEFT) -> Loop:
+    fields: dict[str, Value] = {**dict(ast.iter_fields(loop)), "body": broken(loop.body, left)}
     made = ast.copy_location(type(loop)(**fields), loop)
     made.origin = origin(loop)  # type: ignore[union-attr]
     return made
 
 
-def _without_returns(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+def broken(statements: Sequence[ast.stmt], left: str = LEFT) -> list[ast.stmt]:
+    """The body of a loop in which `return` sets the flag `left`, and `break` follows it in all loops.
+
+    What is returned is kept if the flag is `LEFT`, that of the function.
+    """
     done: list[ast.stmt] = []
     for s in statements:
         if isinstance(s, ast.Return):
             value = s.value or ast.copy_location(ast.Constant(None), s)
-            done += [_assign(RESULT, value, s), _assign(LEFT, ast.Constant(True), s)]
-            done.append(ast.copy_location(ast.Break(), s))
+            done += [assigned(RESULT, value, s)] if left == LEFT else []
+            done += [assigned(left, ast.Constant(True), s), ast.copy_location(ast.Break(), s)]
         elif isinstance(s, ast.If) and leaves(s):
-            done.append(ast.copy_location(ast.If(s.test, _without_returns(s.body), _without_returns(s.orelse)), s))
+            done.append(ast.copy_location(ast.If(s.test, broken(s.body, left), broken(s.orelse, left)), s))
         elif isinstance(s, Loop) and leaves(s):
-            again = ast.copy_location(ast.If(_name(LEFT, s), [ast.copy_location(ast.Break(), s)], []), s)
-            done += [_breaking(s), again]
+            done += [_breaking(s, left), when(left, [ast.Break()], s)]
         else:
             done.append(s)
     return done
@@ -114,8 +122,7 @@ def _guarded(statements: Sequence[ast.stmt], loop: Loop) -> list[ast.stmt]:
             done.append(ast.copy_location(ast.If(s.test, then, other), s))
             rest = _guarded(statements[number + 1 :], loop)
             if rest:
-                test = ast.copy_location(ast.UnaryOp(ast.Not(), _name(skip(loop), s)), s)
-                done.append(ast.copy_location(ast.If(test, rest, []), s))
+                done.append(unless(skip(loop), rest, s))
             return done
         done.append(s)
     return done
@@ -174,10 +181,22 @@ def _name(name: str, at: ast.stmt) -> ast.Name:
 
 
 def _flag(name: str, value: bool, at: ast.stmt) -> ast.stmt:
-    return _assign(name, ast.Constant(value), at)
+    return assigned(name, ast.Constant(value), at)
 
 
-def _assign(name: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
+def when(name: str, statements: list[ast.stmt], at: ast.stmt) -> ast.If:
+    """Statements that run if a flag is set."""
+    return ast.fix_missing_locations(ast.copy_location(ast.If(_name(name, at), statements, []), at))
+
+
+def unless(name: str, statements: list[ast.stmt], at: ast.stmt) -> ast.If:
+    """Statements that run if a flag is not set."""
+    test = ast.copy_location(ast.UnaryOp(ast.Not(), _name(name, at)), at)
+    return ast.copy_location(ast.If(test, statements, []), at)
+
+
+def assigned(name: str, value: ast.expr, at: ast.stmt) -> ast.stmt:
+    """An assignment to a name."""
     target = ast.copy_location(ast.Name(name, ast.Store()), at)
     value = value if hasattr(value, "lineno") else ast.copy_location(value, at)
     return ast.copy_location(ast.Assign([target], value), at)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import numpy as np
 
 from effgrad.program.own_lists import is_item, replaces
+from effgrad.stage.loop import generators
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured, affine, as_constant, fresh, variable
 from effgrad.stage.loop.branches import Branches
 from effgrad.stage.loop.buffers import BOOL, INT, Buffer, Element, constant, index, load
@@ -19,6 +20,7 @@ from effgrad.stage.loop.desugar import (
     Loop,
     exchanged,
     jumps,
+    label,
     leaves,
     nested,
     origin,
@@ -29,6 +31,7 @@ from effgrad.stage.loop.desugar import (
     without_returns,
 )
 from effgrad.stage.loop.frames import Facts, Frame
+from effgrad.stage.loop.generators import Generator
 from effgrad.stage.loop.ir import Branch, Repeat, Store, While
 from effgrad.stage.loop.lists import Lists
 from effgrad.stage.loop.names import bound, exposed, read_after, reads
@@ -74,7 +77,11 @@ class Iteration(Branches):
             self.combined(s, factors, frame)
             self.body(s.orelse, frame)
             return
-        counted = written_out(s, self.each(self.expression(s.iter, frame)))
+        items = self.expression(s.iter, frame)
+        if isinstance(items, Generator):
+            generators.run(self, s, items, frame)
+            return
+        counted = written_out(s, self.each(items))
         if self.length == -1:
             steps = counted.steps if isinstance(counted, Counted) else None
             self.length = None if steps is None else len(steps)
@@ -96,7 +103,7 @@ class Iteration(Branches):
         if not factors:
             self.unrolled(s, [()], frame)
             return
-        names = [f"$factor{s.lineno}_{s.col_offset}_{k}" for k in range(len(factors))]
+        names = [f"$factor{label(s)}_{k}" for k in range(len(factors))]
         frame.own.update(zip(names, factors, strict=True))
         self.for_(nested(s, names), frame)
         for name in names:
@@ -225,7 +232,7 @@ class Iteration(Branches):
             self.body(s.orelse, frame)
             return
         step, last = counted.step, self.copied_bound(counted.stop)
-        number = f"$number{s.lineno}_{s.col_offset}"
+        number = f"$number{label(s)}"
         frame.own[number], frame.own[stop(s)] = as_constant(counted.start), False
         low, high = (counted.start, last - 1) if step > 0 else (last + 1, counted.start)
         reach = self.ranges.lower(low), self.ranges.upper(high)

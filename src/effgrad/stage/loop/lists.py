@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.program.own_lists import kept_inside, mentions
-from effgrad.stage.loop import planes
+from effgrad.stage.loop import pipes, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.desugar import jumps, leaves, origin
 from effgrad.stage.loop.evaluator import Evaluator, Kind
@@ -31,6 +31,7 @@ from effgrad.stage.loop.operands import Complex, Growing, Lazy, Value, View, fla
 READERS = {
     np.array, np.asarray, np.stack, np.vstack, np.hstack, np.concatenate, np.sum, np.mean, np.max, np.min, np.amax,
     np.amin, np.std, np.var, np.prod, np.cumsum, np.diff, sum, max, min, len, zip, enumerate, reversed, list, tuple,
+    pipes.released, pipes.taken,
 }  # fmt: skip
 
 

@@ -30,8 +30,8 @@ def source_of(function: Function) -> Source:
     node = tree_of(function.__code__)
     if node is None or isinstance(node, ast.AsyncFunctionDef):
         raise NotCaptured(f"the source of {function.__name__!r} is not known")
-    if function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
-        raise NotCaptured(f"{function.__name__!r} is a generator")
+    if function.__code__.co_flags & (inspect.CO_ASYNC_GENERATOR | inspect.CO_COROUTINE):
+        raise NotCaptured(f"{function.__name__!r} is asynchronous")
     node = without_matches(node)
     mark_replaced(node)
     body = node.body if not isinstance(node, ast.Lambda) else []

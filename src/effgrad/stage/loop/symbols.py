@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from effgrad.stage.loop import pipes
 from effgrad.stage.loop.affine import Affine, NotCaptured, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
 from effgrad.stage.loop.frames import Function as DefinedFunction
+from effgrad.stage.loop.generators import Generator
 from effgrad.stage.loop.number_classes import Classes, NumberClass, Refuse, refuse_class
 from effgrad.stage.loop.operands import (
     Complex,
@@ -152,6 +154,8 @@ class Symbols(Values):
 
     def items(self, value: Value) -> list[Value]:
         """The items of an iterable that is known to be short, or whose items Python knows."""
+        if isinstance(value, Generator):
+            return self.inline(pipes.listed, [value], {})  # type: ignore[no-any-return]
         is_made = isinstance(value, Iterated | Counted | Complex | View | Lazy)
         return list(self.every(value) if is_made else run_by_python(value, "__iter__"))
 
