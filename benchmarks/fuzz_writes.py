@@ -1,10 +1,11 @@
 """Random programs with views and writes, against NumPy's value and complex step.
 
-    PYTHONPATH=src:tests python -m benchmarks.fuzz_writes [--count 10000] [--first 0] [--loops]
+    PYTHONPATH=src:tests python -m benchmarks.fuzz_writes [--count 10000] [--first 0] [--loops] [--generators]
 
 The programs and the oracle are those of `tests/mutating.py`. Each runs forward and in reverse, every fourth in delta
 mode and with a checkpoint too, one in ten compiled; with `--loops`, programs with loops around such statements, all
-compiled. It prints what disagrees, with the seed that shows it.
+compiled; with `--generators`, those loops are over generator functions. It prints what disagrees, with the seed that
+shows it.
 """
 
 import argparse
@@ -20,6 +21,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--loops", action="store_true")
+    parser.add_argument("--generators", action="store_true")
     options = parser.parse_args()
     counts: collections.Counter[str] = collections.Counter()
     warnings.simplefilter("ignore")
@@ -27,8 +29,9 @@ def main() -> None:
         for seed in range(options.first, options.first + options.count):
             runs = ["forward", "reverse", *(["delta", "checkpoint"] if seed % 4 == 0 else [])]
             runs += ["compiled"] if seed % 20 == 0 else ["compiled to NumPy"] if seed % 20 == 10 else []
-            runs = ["compiled"] if options.loops else runs
-            found = list(mutating.disagreements(seed, runs, options.loops))
+            loops = options.loops or options.generators
+            runs = ["compiled"] if loops else runs
+            found = list(mutating.disagreements(seed, runs, loops, options.generators))
             for message in found:
                 print(f"seed {seed}: {message}")
             counts[found[0].split(",")[0] if found else "right"] += 1

@@ -203,13 +203,13 @@ class Complexed:
         return np.array(value, complex, **options)
 
 
-def generate(seed, steps=10, loops=False):
+def generate(seed, steps=10, loops=False, generators=False):
     """The text of a program of one matrix, and the matrix.
 
     With `loops`, about half of its statements are loops, and often its first part is a function, which returns the
-    names that it binds to the rest.
+    names that it binds to the rest. With `generators` too, most loops are over a generator function.
     """
-    random = np.random.default_rng([seed, 77] if loops else seed)
+    random = np.random.default_rng([seed, 77 + generators] if loops else seed)
     x = random.uniform(-1, 1, tuple(random.integers(1, 4, 2)))
     first = "a0 = x" if random.random() < 0.5 else "a0 = x * 1.0"
     lines = [first, "a1 = np.zeros((2, 3))", "a2 = x[0] * 2.0", "s0 = 0.5"]
@@ -221,7 +221,7 @@ def generate(seed, steps=10, loops=False):
         attempts = 0
         while len(lines) < steps + 4 and attempts < 200:
             attempts += 1
-            line = loop(random, scope) if loops and random.random() < 0.5 else statement(random, scope)
+            line = loop(random, scope, generators) if loops and random.random() < 0.5 else statement(random, scope)
             if line and runs(line, scope):
                 lines.append(line)
     names = [name for name in scope if name[0] == "a" and name[1:].isdigit()]
@@ -244,7 +244,7 @@ def in_two(lines, cut):
     return first + "\n\n" + defined("f", [f"{bound} = first(x)", *lines[cut:]])
 
 
-def loop(random, scope):
+def loop(random, scope, generators=False):
     """A loop of one to four statements, which run in a copy of the scope when they are drawn; some in every third step.
 
     It is None if no statement was found.
@@ -263,7 +263,35 @@ def loop(random, scope):
             continue
         body.append(line)
     header = f"for k in range({STEPS[int(random.integers(len(STEPS)))]}):"
+    if generators and body and random.random() < 0.8:
+        return over_generator(random, scope, header, body)
     return "\n    ".join([header, *body]) if body else None
+
+
+def over_generator(random, scope, header, body):
+    """The definition of a generator function with some statements of a loop, and a loop over it with the others.
+
+    The generator has the arrays of the program as arguments, by the same names or by those of others, and yields one.
+    """
+    places = [int(random.integers(len(body) + 1)) for _ in range(2)]
+    inside, outside = body[: max(places)], body[max(places) :]
+    names = [name for name in scope if name[0] in "as" and name[1:].isdigit()]
+    own = [name for name in names if any(re.search(rf"\b{name}\b", line) for line in inside)]
+    item = str(random.choice([name for name in names if name[0] == "a"]))
+    own = list(dict.fromkeys([*own, item]))
+    inside = [re.sub(r"\b[as]\d+\b", lambda m: m[0] if m[0] in scope else f"own_{m[0]}", line) for line in inside]
+    made = [*inside[: min(places)], f"yield {item}", *inside[min(places) :]]
+    made = [*made, *[f"if k % 3 == 1: yield {item} * 0.5"][: int(random.random() < 0.3)]]
+    ends = ["if k > 30: return", "if np.sum(" + item + " * " + item + ") > 50.0: return", "if k == 2: continue", ""]
+    made = [ends[int(random.integers(len(ends)))], *made]
+    jumps = ["if k > 20: break", "if np.sum(item) > 2.0: break", "if np.sum(item) < -1.0: continue", ""]
+    outside = [jumps[int(random.integers(len(jumps)))], *outside]
+    outside.append(["a0 = a0 * 0.9", "s0 = s0 * 0.9 + np.sum(item) * 0.1"][int(random.integers(2))])
+    used = [*outside, "item[0] *= 0.7"][-int(random.integers(1, 3)) :] if random.random() < 0.3 else outside
+    name = f"steps{len(scope)}"
+    parts = [f"def {name}({', '.join(own)}):", f"    {header}", *[f"        {line}" for line in made if line]]
+    parts += [f"for k, item in enumerate({name}({', '.join(own)})):", *[f"    {line}" for line in used if line]]
+    return "\n".join(parts)
 
 
 def copied(value):
@@ -349,12 +377,12 @@ def along(pair, u):
     return pair[0], np.sum(pair[1] * u)
 
 
-def disagreements(seed, runs, loops=False):
+def disagreements(seed, runs, loops=False, generators=False):
     """How a program's value, to the bit, and its derivative disagree with NumPy's under some runs.
 
     Compiled loops may round otherwise; how far that goes is seen from the same program at an argument beside x.
     """
-    text, x = generate(seed, 7, loops=True) if loops else generate(seed)
+    text, x = generate(seed, 7, True, generators) if loops else generate(seed)
     u, f = np.random.default_rng([seed, 1]).normal(size=x.shape), function(text, seed)
     value, slope, spread, bend = f(x.copy()), derivative(text, x, u), 0.0, 0.0
     if loops:

@@ -31,6 +31,17 @@ def test_random_programs_with_loops(chunk):
             assert not found, mutating.generate(seed, 7, loops=True)[0]
 
 
+@pytest.mark.thinned(4)
+@pytest.mark.parametrize("chunk", range(8))
+def test_random_programs_with_loops_over_generators(chunk):
+    """`python -m benchmarks.fuzz_writes --generators` runs more of them."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(chunk * 12, chunk * 12 + 12):
+            found = list(mutating.disagreements(seed, ["compiled"], loops=True, generators=True))
+            assert not found, mutating.generate(seed, 7, True, True)[0]
+
+
 def test_the_generator_draws_every_statement():
     texts = "\n".join(mutating.generate(seed)[0] for seed in range(600))
     for kind in (*mutating.VIEWS, *mutating.COPIES, *mutating.WRITES, *mutating.NUMBERS):

@@ -418,3 +418,37 @@ def test_the_reason_names_what_a_generator_does_that_is_not_captured():
 
     with pytest.warns(effgrad.StagingWarning, match="with a value"):
         assert effgrad.compile(effgrad.grad(f))(2.0) == 1226.0
+
+
+def values_of_two_kinds(x, y, s):
+    """A branch gives `v` two kinds of values, and nothing reads it after that; a function has its own `k`."""
+    v, k = (1, 2), 3
+    if s > 0.4:
+        v = y[:2] * s
+        s = s + 0.1 * np.sum(v)
+    for k in range(3):
+        v = (s, k)
+        s = 0.9 * s + 0.01 * k
+
+    def inner(n):
+        for k in range(n):
+            yield 0.1 * k
+
+    return 0.5 * s + sum(inner(3)) + 0.1 * sum([k * s for k in range(3)])
+
+
+def test_a_name_that_nothing_reads_may_have_values_of_two_kinds():
+    assert_captured(program(values_of_two_kinds))
+
+
+def test_a_name_with_values_of_two_kinds_that_is_read_is_not_captured():
+    def f(x):
+        v, s = 1.0, x
+        for k in range(40):
+            if s > 1.0 + 0.1 * k:
+                v = np.array([s, 2.0])
+            s = 0.9 * s + 0.2 * np.sum(v)
+        return s
+
+    with pytest.warns(effgrad.StagingWarning, match="'v' has other shapes or types in the two branches"):
+        assert effgrad.compile(f)(1.5) == pytest.approx(f(1.5), rel=1e-13)

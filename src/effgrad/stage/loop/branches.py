@@ -126,9 +126,20 @@ class Branches(Evaluator):
             if a is UNBOUND or b is UNBOUND:
                 frame.own.pop(name, None)
             else:
-                a, b = (a, b) if a is b else self.twins.current((a, b))
-                frame.own[name] = a if a is b else self.joined(a, b, blocks, name, [frame, *after])
+                self.bind_joined(a, b, blocks, name, [frame, *after])
         self.block.append(Branch(flag, *blocks))
+
+    def bind_joined(self, a: Value, b: Value, blocks: list[Block], name: str, names: list[Value]) -> None:
+        """Bind a name after a branch, given its values on both sides; without a cell for both, it must not be read."""
+        frame = names[0]
+        try:
+            a, b = (a, b) if a is b else self.twins.current((a, b))
+            frame.own[name] = a if a is b else self.joined(a, b, blocks, name, names)
+        except NotCaptured as reason:
+            if name not in frame.local:
+                raise
+            frame.own.pop(name, None)
+            frame.lost[name] = str(reason)
 
     def check_known(self, a: Value, b: Value) -> None:
         """Capture again if one of two values is unknown: it will have the kind of the other one."""

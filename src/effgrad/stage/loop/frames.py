@@ -38,6 +38,8 @@ class Frame:
         # The statements that follow the current one within a step of the loop, and those of them that follow its block.
         self.rest: Sequence[ast.stmt] = ()
         self.after: Sequence[ast.stmt] = ()
+        # For the names of which two branches leave values that no cell can hold, why that is so.
+        self.lost: dict[str, str] = {}
 
     @contextlib.contextmanager
     def followed_by(self, statements: Sequence[ast.stmt]) -> Iterator[None]:
@@ -56,7 +58,7 @@ class Frame:
 
     def __getitem__(self, name: str) -> Value:
         if name not in self.own and name in self.local:
-            raise NotCaptured(f"the name {name!r} is bound in some steps or branches only")
+            raise NotCaptured(self.lost.get(name, f"the name {name!r} is bound in some steps or branches only"))
         if name not in self.own and self.outer is not None:
             return self.outer[name]
         for names in (self.own, self.source.closed, self.source.globals):

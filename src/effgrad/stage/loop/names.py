@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from effgrad.program.own_lists import mentions, replaces
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 def bound(statements: Sequence[ast.AST]) -> set[str]:
@@ -39,8 +40,27 @@ def reads(node: ast.AST | Sequence[ast.AST], name: str) -> bool:
 
 def count_reads(statements: Sequence[ast.AST], name: str) -> int:
     """How often code mentions the value of a name."""
-    nodes = [x for s in statements for x in ast.walk(s) if isinstance(x, ast.Name)]
-    return sum(x.id == name and isinstance(x.ctx, ast.Load) for x in nodes)
+    return sum(_reads_in(s, name) for s in statements)
+
+
+def _reads_in(node: ast.AST, name: str) -> int:
+    """`count_reads` of a node. A function or a comprehension inside may have a name of its own that is spelled so."""
+    if isinstance(node, ast.Name):
+        return node.id == name and isinstance(node.ctx, ast.Load)
+    inside: Sequence[ast.AST] = ()
+    if isinstance(node, Function) and name in _own_names(node):
+        inside = node.body if isinstance(node.body, list) else [node.body]
+    elif isinstance(node, Comprehension) and name in bound([g.target for g in node.generators]):
+        return _reads_in(node.generators[0].iter, name)
+    return sum(_reads_in(x, name) for x in ast.iter_child_nodes(node) if x not in inside)
+
+
+def _own_names(function: Function) -> set[str]:
+    """The names of arguments of a function, and those that it binds inside it."""
+    a, body = function.args, function.body if isinstance(function.body, list) else []
+    args = {x.arg for x in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if x is not None}
+    outside = [x for s in body for x in ast.walk(s) if isinstance(x, ast.Global | ast.Nonlocal)]
+    return (args | bound(body)).difference(*[x.names for x in outside])
 
 
 def exposed(statements: Sequence[ast.stmt], name: str, sure: bool = False) -> tuple[bool, bool]:
