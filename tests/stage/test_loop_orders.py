@@ -243,3 +243,33 @@ def test_an_array_in_another_order_is_used_in_a_loop():
         return s
 
     np.testing.assert_allclose(effgrad.compile(f)(POINT), f(POINT), rtol=1e-12)
+
+
+def columns_of_the_step_before(x):
+    m, s = np.outer(x, [1.0, 2.0]), 0.0
+    a = m[:, 0] * 1.0
+    for k in range(STEPS):
+        b = np.ravel(a)  # a view in the first step alone
+        b *= 0.9
+        s = s + np.sum(a)
+        a = m[:, k % 2]
+    return s + np.sum(m)
+
+
+def vectors_of_the_step_before(x):
+    s, a = 0.0, x * 1.0
+    for _ in range(STEPS):
+        b = np.ravel(a)
+        b *= 0.9
+        s = s + np.sum(a)
+        a = np.sin(a) + 0.1
+    return s
+
+
+@pytest.mark.parametrize("f", [columns_of_the_step_before, vectors_of_the_step_before])
+def test_a_vector_that_is_flattened_in_a_loop(f):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", effgrad.StagingWarning)
+        np.testing.assert_allclose(effgrad.compile(f)(POINT), f(POINT), rtol=1e-12)
+        found = np.sum(effgrad.compile(grad(f))(POINT))
+    np.testing.assert_allclose(found, difference(f, POINT), rtol=1e-11)

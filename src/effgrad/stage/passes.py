@@ -14,7 +14,7 @@ from effgrad.primitives.product import einsum
 from effgrad.stage.algebra import algebra, has_rule
 from effgrad.stage.contraction import inner, joined, paired, products
 from effgrad.stage.graph import Graph
-from effgrad.stage.nodes import GUARD, INPUT, Node, is_expected
+from effgrad.stage.nodes import GUARD, INPUT, UNRULED, Node, is_expected
 from effgrad.stage.rules import Add, Rule, key_of
 from effgrad.stage.shapes import SHAPES, shapes
 from effgrad.vocabulary import Value
@@ -59,11 +59,14 @@ def common(graph: Graph) -> Graph:
 
 
 def dead(graph: Graph) -> Graph:
-    """Return the graph without the operations on which neither an output nor a guard depends."""
+    """Return the graph without the operations on which neither an output nor a guard depends.
+
+    Operations without a rule stay: Python may have asked for the shape of the result, which is checked when they run.
+    """
     needed = {o for o in graph.outputs if type(o) is Node}
     kept = []
     for node in reversed(graph.nodes):
-        if node in needed or node.primitive is GUARD:
+        if node in needed or node.primitive is GUARD or node.primitive.kind == UNRULED:
             for a in node.args:
                 if type(a) is Node:
                     needed.add(a)

@@ -58,9 +58,10 @@ def shared_arrays(capture: Capture, found: Mapping[str, Value], places: set[str]
 
 def check_order(capture: Capture, found: Mapping[str, Value]) -> None:
     """Raise if an array that the loop leaves behind may not lie in C order, without gaps, in the user's program."""
-    inputs = {b for _, b in capture.inputs}
+    inputs, apart = {b for _, b in capture.inputs}, out_of_order(capture.block)
+    if any(b.flattened for b in apart):
+        raise NotCaptured("a vector that may have gaps, and is flattened")
     views = [v for value in found.values() for v in views_in(value) if v.axes and v.buffer not in inputs]
-    apart = out_of_order(capture.block) if views else set()
     if any(v.buffer in apart or v.is_turned for v in views):
         raise NotCaptured("an array that may not lie in C order, made in the loop and used after it")
 

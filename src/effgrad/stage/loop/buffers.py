@@ -26,7 +26,7 @@ class Buffer:
     bits, and `narrow` is then its type in the user's program. A `viewing` buffer is the copy of an array that has
     another name, or of a view, which a loop leaves behind. `order` says how the array lies in the program: "C", in C
     order; "K", without gaps, in the order of what it is computed from or `like`; "A", as that, or as a view of it; "F",
-    otherwise.
+    otherwise. Arrays that are `flattened`, without a copy, have to lie in C order.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Buffer:
     viewing: bool = False
     order: str = "A"
     like: Value = None
+    flattened: bool = False
 
     @property
     def size(self) -> int:

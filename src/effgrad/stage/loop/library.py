@@ -210,7 +210,11 @@ def _ravel(c: Symbols, a: Value) -> View | Lazy:
         value = c.reshape(value, [-1])
         value.buffer.order = "C"  # without gaps even if it is a view
         return value
-    return c.copy(value) if isinstance(value, View) and not value.is_dense else value
+    if isinstance(value, View) and not value.is_dense:
+        return c.copy(value)
+    if isinstance(value, View):
+        value.buffer.flattened = True
+    return value
 
 
 @rule(np.expand_dims)

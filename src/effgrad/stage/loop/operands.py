@@ -71,9 +71,9 @@ class View:
 
     @property
     def is_dense(self) -> bool:
-        """Whether the elements of a vector certainly lie one after the other in the user's program."""
+        """Whether the elements of a vector lie one after the other in the program, if its array lies in C order."""
         last = self.axes[0].axis == len(self.buffer.shape) - 1 and self.axes[0].step == 1
-        return last and (self.buffer.order == "C" or self.buffer.order == "K" and len(self.buffer.shape) == 1)
+        return last and self.buffer.order != "F"
 
     def at(self, point: Sequence[Extent]) -> tuple[Affine, ...]:
         """The indices into the buffer of the view's element at a point."""
