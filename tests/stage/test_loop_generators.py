@@ -452,3 +452,123 @@ def test_a_name_with_values_of_two_kinds_that_is_read_is_not_captured():
 
     with pytest.warns(effgrad.StagingWarning, match="'v' has other shapes or types in the two branches"):
         assert effgrad.compile(f)(1.5) == pytest.approx(f(1.5), rel=1e-13)
+
+
+def scaled(a, n):
+    p = 1.0
+    for _ in range(n):
+        yield p * a
+        p = p * 0.9
+
+
+SUMMED = (
+    lambda x: sum(scaled(x[0], 60)) * x[1],
+    lambda x: sum(scaled(x[:2], 60), start=x[1]) @ x[2:],
+    lambda x: np.sum(np.array(list(scaled(x[0], 60))) ** 2),
+    lambda x: np.array(tuple(scaled(x[0] * x[1], 60))) @ np.linspace(0.0, 1.0, 60),
+    lambda x: sum(v for v in list(scaled(x[0], 60))[3:7]),
+)
+
+
+@pytest.mark.parametrize("f", SUMMED)
+def test_sums_and_lists_of_generators_outside_of_loops(f):
+    assert_captured(f)
+
+
+def test_a_generator_that_is_used_up_is_at_its_end():
+    def f(x):
+        g, h, k = scaled(x[0], 60), scaled(x[1], 60), scaled(x[2], 60)
+        s = sum(g)
+        for v in h:
+            s = s + v * v
+        return s + np.sum(list(k)) + 100.0 * (len(list(g)) + len(list(k)))
+
+    assert_captured(f)
+
+
+def next_before_a_loop(x):
+    g = scaled(x[0], 60)
+    s = next(g)
+    for v in g:
+        s = s + v * v
+    return s + sum(g)
+
+
+def one_after_another(x):
+    g, s = scaled(x[0], 60), 0.0
+    for v in g:
+        s = s + v * v
+        if s > 1.5:
+            break
+    for v in g:
+        s = s + 0.5 * v
+    return s
+
+
+def steps_that_use_up(x):
+    g, s = scaled(x[0], 60), x[1]
+    for k in range(40):
+        for v in g:
+            s = s + k * v
+        s = 0.9 * s + sum(scaled(s, 3))
+    return s
+
+
+def two_in_one_loop(x):
+    g, s = scaled(x[0], 60), 0.0
+    for v in g:
+        for w in g:
+            s = s + v * w
+    return s
+
+
+def changed_items(x):
+    rows = list(scaled(x * 1.0, 40))
+    rows[0][0] = 5.0 * x[1]
+    return np.sum(rows[0] * rows[1]) + rows[39][0]
+
+
+def one_array_in_all_items(x):
+    def same(n):
+        y = x * 2.0
+        for _ in range(n):
+            yield y
+
+    rows = list(same(40))
+    rows[0][0] = 5.0 * x[1]
+    return np.sum(rows[0] * rows[1]) + rows[39][0]
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
+@pytest.mark.parametrize("f", [
+    next_before_a_loop, one_after_another, steps_that_use_up, two_in_one_loop, changed_items, one_array_in_all_items,
+])  # fmt: skip
+def test_generators_from_before_a_loop_are_as_in_python(f):
+    assert_right(f)
+
+
+@pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
+def test_items_of_a_list_keep_the_class_of_pythons_numbers():
+    """An item `xs[-1]` was an `np.float64`, and so were its products with arrays of single precision."""
+
+    def grown(x):
+        xs, p = [], 0.5
+        for _ in range(50):
+            p = p * 0.9
+            xs.append(p)
+        return x * xs[-1]
+
+    x = np.ones(3, np.float32)
+    for f in (grown, lambda x: x * list(scaled(1.0, 50))[3]):
+        assert effgrad.compile(f)(x).dtype == f(x).dtype == np.float32
+
+
+def test_a_number_to_which_arrays_are_added():
+    def f(x):
+        total, other = 0, 0.0
+        for k in range(50):
+            total = total + 0.1 * k * x
+            other += np.sin(k * x[:2])
+        return np.sum(total**2) * np.sum(other)
+
+    assert_captured(f)

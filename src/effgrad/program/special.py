@@ -27,6 +27,7 @@ from effgrad.program.own_numbers import is_own_number
 from effgrad.program.resolve import KNOWN, call
 from effgrad.program.texts import TEXTS, as_text, format_into, formatted, join, refusing_texts, represented, shown
 from effgrad.program.truths import truth
+from effgrad.program.used_up import items_of, sum_of
 from effgrad.vocabulary import Function, Value
 
 METHODS: dict[Value, str] = {
@@ -36,6 +37,8 @@ METHODS: dict[Value, str] = {
 }  # fmt: skip
 # Functions that iterate over their first argument.
 ITERATING = (tuple, list, set, frozenset, enumerate)
+# Those of them that do so at once.
+USING_UP = (tuple, list)
 # Functions that compare the items of their only argument, or their arguments if there are several.
 COMPARING = (min, max, sorted)
 # Attributes by which programs tell arrays from numbers.
@@ -81,6 +84,8 @@ def iterating(f: Value) -> Function:
     def through(*args: Value, **kwargs: Value) -> Value:
         if args and not is_builtin(args[0]):
             args = operations.iterate(args[0]), *args[1:]
+        if args and f in USING_UP:
+            args = items_of(args[0]), *args[1:]
         return plainly(*args, **kwargs)
 
     return through
@@ -91,6 +96,8 @@ PLAIN_SUM = call(sum)
 
 def total(items: Value, /, start: Value = 0) -> Value:
     """Return `sum(items, start)`, by the rewritten operators of items of classes of the program."""
+    if (found := sum_of(items, start)) is not None:
+        return found
     items = items if isinstance(items, Tracer) else [*operations.iterate(items)]
     if isinstance(items, Tracer) or all(map(is_builtin, items)) or isinstance(start, str | bytes | bytearray):
         return PLAIN_SUM(items, start)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from effgrad.program import used_up
 from effgrad.stage.loop import pipes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, as_constant
 from effgrad.stage.loop.buffers import BOOL, FLOAT, INT, Element
@@ -134,12 +135,12 @@ def _at(c: Symbols, items: Counted, k: Value) -> Value:
     return items.item(items.start + affine(k))
 
 
-@rule(pipes.released)
+@rule(used_up.released)
 def _released(c: Symbols, items: Value) -> None:
     return None
 
 
-@rule(pipes.taken)
+@rule(used_up.taken)
 def _taken(c: Symbols, items: Value) -> list[Value]:
     return c.items(items)
 
@@ -220,7 +221,7 @@ _CHOICES = [rule(f)(functools.partial(_of_items, f)) for f in (
 _USING_UP = (sum, min, max, any, all, tuple, list, set, frozenset, sorted, dict, math.fsum, math.prod)
 
 
-def used_up(c: Symbols, f: Function, args: list[Value]) -> list[Value]:
+def all_items(c: Symbols, f: Function, args: list[Value]) -> list[Value]:
     """The arguments of a call, with the items of an iterator if the function uses it up at once."""
     if not any(isinstance(a, Iterated) for a in args) or _ends_early(f, args):
         return args
@@ -334,7 +335,7 @@ def _min(c: Symbols, *args: Value) -> Value:
 @rule(sum)
 def _sum_of_items(c: Symbols, values: Value, start: Value = 0) -> Value:
     if isinstance(values, Generator):
-        return c.inline(pipes.total, [values, start], {})
+        return c.inline(used_up.sum_of_a_generator, [values, start], {})
     if isinstance(values, View | Lazy):
         return _added(c, start, c.reduce(values, 0))
     if not symbolic([values, start]):

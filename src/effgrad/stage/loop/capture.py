@@ -265,7 +265,7 @@ class Capture(Inlining):
         if isinstance(f, Method) and any(isinstance(v, Growing) for v in flat([f.value])):
             return lists.method(self, f.value, f.name, args)
         args, kwargs = rule_calls.with_named_out(f, list(map(self.seen, args)), kwargs)
-        args = builtin.used_up(self, f, args)
+        args = builtin.all_items(self, f, args)
         if kwargs.get("out") is not None and registry.is_of_library(f):
             return library.call_into(self, f, args, kwargs)
         if isinstance(f, Method):

@@ -239,7 +239,7 @@ class Cells:
         key = origin(self.loop), f"{name} grows"
         is_known = self.progress is not None and abs(self.progress[1].step) == 1 and key not in self.capture.facts
         if not is_known or not isinstance(by, int) or by < 0:
-            raise NotCaptured(f"{name!r} changes its shape from {old} to {new}")
+            self.peel(name, f"changes its shape from {old} to {new}")
         raise FactFound(key, Growth(axes[0], by))
 
     def copied(self, value: Value, name: str) -> Value:

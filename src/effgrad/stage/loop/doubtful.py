@@ -1,11 +1,14 @@
 """Numbers that may have one of several classes, and elementwise operations on them."""
 
+import ast
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from effgrad.arrays.value import Tracer
 from effgrad.primitives.primitive import Primitive
+from effgrad.program.used_up import list_of_a_generator
 from effgrad.stage.loop.buffers import INT, Element
 from effgrad.stage.loop.element import cast
 from effgrad.stage.loop.number_classes import (
@@ -17,7 +20,7 @@ from effgrad.stage.loop.number_classes import (
     are_floats,
     refuse_class,
 )
-from effgrad.stage.loop.operands import Lazy, Value, View
+from effgrad.stage.loop.operands import Lazy, Value, View, flat
 
 
 class Numbers:
@@ -75,3 +78,15 @@ class Numbers:
         if not are_alike(classes) or len({r.dtype for r in results}) > 1 and results[0].shape:
             refuse()
         return results[-1] if results[0].shape else self.one_of(results[-1].value, classes, refuse)
+
+
+def has_single(function: ast.FunctionDef, names: Mapping[str, Value], outside: Mapping[str, Value]) -> bool:
+    """Whether values of single precision may meet those of a loop: a `float` adapts to them, an `np.float64` not.
+
+    It is not known what the list of a generator's items meets.
+    """
+    mentioned = {x.id for x in ast.walk(function) if isinstance(x, ast.Name)}
+    values = flat([*names.values(), *[outside[n] for n in mentioned if n in outside]])
+    arrays = [value for value in values if isinstance(value, np.ndarray | np.generic | Tracer)]
+    is_listing = function.name == list_of_a_generator.__name__
+    return is_listing or any(array.dtype in (np.float32, np.complex64) for array in arrays)

@@ -15,6 +15,7 @@ from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import read
 from effgrad.errors import StagingWarning, may_be_caught, user_place, warn
+from effgrad.program import used_up
 from effgrad.program.control import Loop
 from effgrad.program.operations import setitem
 from effgrad.stage.loop.affine import Affine, Declined, NotCaptured
@@ -24,6 +25,7 @@ from effgrad.stage.loop.capture import Capture
 from effgrad.stage.loop.carried import Unknown
 from effgrad.stage.loop.containers import like, parts_of
 from effgrad.stage.loop.derivatives import Derivative, Pullback
+from effgrad.stage.loop.doubtful import has_single
 from effgrad.stage.loop.frames import FactFound, Facts, Frame, Function
 from effgrad.stage.loop.functions import Rows
 from effgrad.stage.loop.improve import improved
@@ -43,7 +45,6 @@ from effgrad.stage.loop.operands import (
     Plane,
     Value,
     View,
-    flat,
     is_pythons,
     may_be_in_place,
     views_in,
@@ -102,6 +103,8 @@ class Loops:
                 return None
             LOGGER.debug("%s:%d: the loop is captured", loop.file, loop.statement.lineno)
             found = self.performed(capture, results)
+            for generator in capture.consumed:
+                generator.close()
             for table in (capture.inputs, capture.lifted):  # an array that only the capture knows is not in use
                 table.clear()
             # A `while` that takes no step binds nothing.
@@ -112,7 +115,8 @@ class Loops:
         except NotCaptured as reason:
             self.refused.add(loop)
             at = loop.file, reason.line or loop.statement.lineno
-            self.unroll(unrolled_because(loop, reason), at, reason.steps)
+            if loop.file != used_up.__file__:  # else the generator's own loops say so
+                self.unroll(unrolled_because(loop, reason), at, reason.steps)
             return None
 
     def mistaken(self) -> dict[Loop, int | None]:
@@ -360,14 +364,6 @@ def may_take_no_step(loop: Loop, capture: Capture, facts: Facts) -> bool:
     if not isinstance(s, ast.While) or capture.caught or (s, RUNS) in facts:
         return False
     return not s.orelse and not bound([s.test])
-
-
-def has_single(function: ast.FunctionDef, names: Mapping[str, Value], outside: Mapping[str, Value]) -> bool:
-    """Whether a function mentions values of single precision, to which `float` adapts and `np.float64` does not."""
-    mentioned = {x.id for x in ast.walk(function) if isinstance(x, ast.Name)}
-    values = flat([*names.values(), *[outside[n] for n in mentioned if n in outside]])
-    arrays = [value for value in values if isinstance(value, np.ndarray | np.generic | Tracer)]
-    return any(array.dtype in (np.float32, np.complex64) for array in arrays)
 
 
 def check_statement(loop: Loop) -> None:

@@ -4,8 +4,6 @@ The source that is captured is that of `repeated` and `repeated_while`, whose ca
 that flatten the user's structures and keep the results of steps have rules here, which do the same to symbolic values.
 """
 
-import ast
-import linecache
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -13,6 +11,7 @@ import optree
 
 from effgrad.arrays.layout import shape_of
 from effgrad.program import control
+from effgrad.program.used_up import loop_of
 from effgrad.stage.loop.affine import NotCaptured, affine
 from effgrad.stage.loop.evaluator import Evaluator
 from effgrad.stage.loop.operands import Complex, Value, View, whole_view
@@ -32,15 +31,6 @@ def repeated_while(going: Callable[..., Value], step: Callable[..., Value], carr
     while going(carry):
         carry = step(carry)
     return carry
-
-
-def loop_of(function: Callable[..., Value]) -> control.Loop | None:
-    """The loop in one of the two functions above; None if their source is not available."""
-    code = function.__code__
-    tree = control.tree_of(code)
-    loops = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
-    lines = linecache.getlines(code.co_filename)
-    return control.Loop(lines, code.co_filename, loops[0], frozenset()) if loops else None
 
 
 class Rows:

@@ -4,6 +4,7 @@ import ast
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from types import GeneratorType
 
 import numpy as np
 
@@ -47,6 +48,7 @@ class Iteration(Branches):
     """The loops of a program; `Capture` adds the other statements."""
 
     statement: Callable[[ast.stmt, Frame], None]
+    begun: Callable[[Value, ast.For], Generator]
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
@@ -78,8 +80,8 @@ class Iteration(Branches):
             self.body(s.orelse, frame)
             return
         items = self.expression(s.iter, frame)
-        if isinstance(items, Generator):
-            generators.run(self, s, items, frame)
+        if isinstance(items, Generator | GeneratorType):
+            generators.run(self, s, items if isinstance(items, Generator) else self.begun(items, s), frame)
             return
         counted = written_out(s, self.each(items))
         if self.length == -1:

@@ -19,19 +19,30 @@ from typing import Any
 import numpy as np
 
 from effgrad.program.own_lists import kept_inside, mentions
-from effgrad.stage.loop import pipes, planes
+from effgrad.program.used_up import released, taken
+from effgrad.stage.loop import planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.desugar import jumps, leaves, origin
 from effgrad.stage.loop.evaluator import Evaluator, Kind
 from effgrad.stage.loop.frames import FactFound, Frame
 from effgrad.stage.loop.names import path_to, writes_after
-from effgrad.stage.loop.operands import Complex, Growing, Lazy, Value, View, flat, may_be_in_place, whole_view
+from effgrad.stage.loop.operands import (
+    Complex,
+    Growing,
+    Lazy,
+    Value,
+    View,
+    flat,
+    is_pythons,
+    may_be_in_place,
+    whole_view,
+)
 
 # Functions that give the same result for an array of rows and for the list of these rows.
 READERS = {
     np.array, np.asarray, np.stack, np.vstack, np.hstack, np.concatenate, np.sum, np.mean, np.max, np.min, np.amax,
     np.amin, np.std, np.var, np.prod, np.cumsum, np.diff, sum, max, min, len, zip, enumerate, reversed, list, tuple,
-    pipes.released, pipes.taken,
+    released, taken,
 }  # fmt: skip
 
 
@@ -182,6 +193,8 @@ def append(c: Evaluator, grown: Growing | Complex, value: Value) -> None:
         raise FactFound(grown.key, c.kind(planes.as_planes(c, value)))
     if isinstance(value, tuple | list) or value is None:
         raise NotCaptured("a list of lists is appended to")
+    if c.has_single and is_pythons(value):
+        raise NotCaptured("a list of Python's numbers, which may meet values of single precision")
     lazy = c.lazy(value)
     if grown.view is None:
         raise FactFound(grown.key, Kind(lazy.shape, lazy.dtype, False))

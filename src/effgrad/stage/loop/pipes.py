@@ -85,13 +85,6 @@ def counted(number: float, step: float) -> Iterator[float]:
         number += step
 
 
-def total(items: Iterable[T], result: Value) -> Value:
-    """`sum`."""
-    for item in items:
-        result = result + item
-    return result
-
-
 def some(items: Iterable[Value]) -> bool:
     """`any`."""
     for item in items:
@@ -108,24 +101,6 @@ def every(items: Iterable[Value]) -> bool:
     return True
 
 
-def listed(items: Iterable[T]) -> list[T]:
-    """`list`."""
-    found = []
-    for item in items:
-        found.append(item)
-    released(found)
-    return taken(found)
-
-
 def at(items: Sequence[T], k: int) -> T:
     """An item; in a capture also one of what has an item for each number."""
     return items[k]
-
-
-def released(items: list[T]) -> None:
-    """From here on the caller may change the items: a capture takes a call like this for a change of any of them."""
-
-
-def taken(items: list[T]) -> list[T]:
-    """The items of a list that is no longer needed; in a capture also those of an array that stands for it."""
-    return items

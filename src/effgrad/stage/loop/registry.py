@@ -18,7 +18,7 @@ Rule = Callable[..., Any]
 # Modules of effgrad whose functions are captured from their source, as the user's are.
 _READ = (
     "effgrad.toolbox.", "effgrad.loop", "effgrad.stage.loop.functions", "effgrad.stage.loop.planes",
-    "effgrad.stage.loop.pipes", "effgrad.errors",
+    "effgrad.stage.loop.pipes", "effgrad.program.used_up", "effgrad.errors",
 )  # fmt: skip
 
 

@@ -42,3 +42,18 @@ def source_of(function: Function) -> Source:
         except ValueError:  # not bound yet
             continue
     return Source(node, body, closed, function.__globals__)
+
+
+def made_source(g: Value) -> tuple[Source, dict[str, Value]]:
+    """The source of a generator that has not begun, and its arguments."""
+    code, frame = g.gi_code, g.gi_frame
+    node = tree_of(code)
+    if not isinstance(node, ast.FunctionDef) or frame is None:
+        raise NotCaptured(f"the source of {code.co_name!r} is not known")
+    names = inspect.getargs(code)
+    args = [*names.args, *[name for name in (names.varargs, names.varkw) if name]]
+    node = without_matches(node)
+    mark_replaced(node)
+    values = frame.f_locals
+    closed = {name: values[name] for name in code.co_freevars if name in values}
+    return Source(node, node.body, closed, frame.f_globals), {name: values[name] for name in args}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.stage.loop import pipes
+from effgrad.program.used_up import list_of_a_generator
 from effgrad.stage.loop.affine import Affine, NotCaptured, variable
 from effgrad.stage.loop.buffers import BOOL, INT, Element, constant, integer
 from effgrad.stage.loop.element import AND, NOT_EQUAL, OR, cast, element
@@ -155,7 +155,7 @@ class Symbols(Values):
     def items(self, value: Value) -> list[Value]:
         """The items of an iterable that is known to be short, or whose items Python knows."""
         if isinstance(value, Generator):
-            return self.inline(pipes.listed, [value], {})  # type: ignore[no-any-return]
+            return self.inline(list_of_a_generator, [value], {})  # type: ignore[no-any-return]
         is_made = isinstance(value, Iterated | Counted | Complex | View | Lazy)
         return list(self.every(value) if is_made else run_by_python(value, "__iter__"))
 
