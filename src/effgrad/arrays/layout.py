@@ -146,6 +146,12 @@ def dtype_of(value: Value) -> DType:
     return np.result_type(value) if dtype is None else dtype
 
 
+def native(value: Value) -> Value:
+    """Return a value in the byte order of this machine, in which machine code reads it."""
+    other = type(value) is np.ndarray and not value.dtype.isnative
+    return value.astype(value.dtype.newbyteorder("=")) if other else value
+
+
 def to_dtype(dtype: DTypeLike) -> DType:
     """Return `np.dtype(dtype)`, but for a class as `type(x.dtype)` its dtype, where NumPy returns that of objects."""
     given_class = isinstance(dtype, type) and issubclass(dtype, np.dtype)

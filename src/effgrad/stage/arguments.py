@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 import optree
 
+from effgrad.arrays.layout import native
 from effgrad.arrays.value import to_operand
 from effgrad.stage.nodes import SMALL
 from effgrad.stage.stage import is_dynamic
@@ -40,11 +41,11 @@ def typed(leaves: Sequence[Value], tree: Tree, changing: frozenset[int] = NO_INT
         kind = type(leaf)
         if kind is np.ndarray:
             key.append(_array_type(leaf))
-            inputs.append(leaf)
+            inputs.append(native(leaf))
         elif isinstance(leaf, np.ndarray) and is_dynamic(leaf):
             array = np.asarray(to_operand(leaf))  # a subclass; `to_operand` refuses matrices and masked arrays
             key.append(_array_type(array))
-            inputs.append(array)
+            inputs.append(native(array))
         elif kind is float or kind is np.float64 or is_dynamic(leaf):
             key.append(kind)
             inputs.append(leaf)

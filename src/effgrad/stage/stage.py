@@ -18,7 +18,7 @@ import optree
 from effgrad import program
 from effgrad.api.tracebacks import boundary, of_function
 from effgrad.arrays import value as traced
-from effgrad.arrays.layout import DOUBLES, NUMERIC_KINDS, same_elements
+from effgrad.arrays.layout import DOUBLES, NUMERIC_KINDS, native, same_elements
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.value import Smooth, owned_by
 from effgrad.effects import Handler
@@ -79,6 +79,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
 
     def variable(self, example: Value) -> Staged:
         """Add an input to the program, and return its staged value."""
+        example = native(example)
         node = Node(INPUT, (), {}, (), example)
         self.inputs.append(node)
         return Staged(self, example, node)
@@ -203,7 +204,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
             return value
         original, kept, once = self.constants.get(id(value), (None, None, None))
         if original is not value or not _same(kept, value):
-            kept = value.copy()
+            kept = native(value.copy())
             kept.flags.writeable = False
             once = distinct(kept)
             self.constants[id(value)] = value, kept, once
@@ -346,7 +347,7 @@ def staged(
 
 def _same(kept: np.ndarray, value: np.ndarray) -> bool:
     """Whether an array still equals the copy that was kept. Floats are compared by their bits, which is faster."""
-    if value.dtype.kind == "f" and value.dtype.itemsize in (4, 8):
+    if kept.dtype == value.dtype and value.dtype.kind == "f" and value.dtype.itemsize in (4, 8):
         whole = np.dtype(f"i{value.dtype.itemsize}")
         return np.array_equal(kept.view(whole), value.view(whole))
     return same_elements(kept, value)

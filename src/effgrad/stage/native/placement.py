@@ -60,7 +60,7 @@ class Placement(Fusion):
         if not node.primitive.view or node.slots or not node.size:
             return False
         source = node.args[0]
-        if type(source) is not Node:
+        if type(source) is not Node or not source.dtype.isnative:  # NumPy's numbers have the native order of bytes
             return False
         view = view_of(node, self.stored(source).view)
         if view is None:
