@@ -81,7 +81,16 @@ def methods_of_ufuncs(x):
     return total + np.sum(ADD.accumulate(x, dtype=object)) + ADD(x[:, None], 2.0).shape[1]
 
 
-PROGRAMS = [ragged, among_others, nested, slices, items, largest, at_lists, as_numbers, elementwise, methods_of_ufuncs]
+def filled(x):
+    a, b = np.full((2, 2), x[0], dtype=object), np.full_like(x, x[1] ** 2, dtype=object)
+    a[0, 0] = x[1] * 3.0
+    b[1], c = [x[2]], x.astype(object)
+    c[2] = "text"
+    return sum(a.ravel()) * b[0] * b[1][0] + c[0] * c[3] * (type(c[1] * 1) is float)
+
+
+COMPILED = [as_numbers, elementwise, methods_of_ufuncs, filled]
+PROGRAMS = [ragged, among_others, nested, slices, items, largest, at_lists, *COMPILED]
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
@@ -94,7 +103,7 @@ def test_a_program_with_objects_has_its_value_and_derivative(f):
     np.testing.assert_allclose(grad(f, mode="continuation")(X), gradient, rtol=1e-14)
 
 
-@pytest.mark.parametrize("f", [as_numbers, elementwise, methods_of_ufuncs], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", COMPILED, ids=lambda f: f.__name__)
 def test_a_program_with_objects_is_compiled(f):
     compiled = compile(grad(f))
     for x in (X, 2 * X + 0.1):

@@ -1,11 +1,13 @@
 """A test whether traced values enter a call: as arguments, inside arguments, or through functions that it may call."""
 
 import functools
+from collections import deque
+from collections.abc import Iterable
 from types import FunctionType, GeneratorType, MethodType, ModuleType
 
 import numpy as np
 
-from effgrad.arrays.value import Tracer, traced_inside
+from effgrad.arrays.value import LISTS, Tracer, traced_inside
 from effgrad.arrays.written import READERS, memories, memory_of, read
 from effgrad.vocabulary import Object
 
@@ -29,14 +31,25 @@ def _carries(arg: Object) -> bool:
         return False
     if is_written(arg):
         return True
-    if kind is list or kind is tuple:
-        return any(map(_carries, arg))
+    if any(map(_carries, _items(arg))):
+        return True
+    if kind in LISTS:
+        return False
     if traced_inside(arg) or str(kind.__module__).partition(".")[0] in TABLES:
         return True
     if isinstance(arg, type | ModuleType):
         return False
     inside = attributes_of(arg).values()
     return any(type(value) in CODE or traced_inside(value) or is_written(value) for value in inside)
+
+
+def _items(value: Object) -> Iterable[Object]:
+    """The items of a container of Python, or of a class derived from one."""
+    kind = type(value)  # and not `__class__`, which an object may choose
+    if issubclass(kind, dict):
+        return dict.values(value)
+    base = next((base for base in (list, tuple, deque) if issubclass(kind, base)), None)
+    return () if base is None else base.__iter__(value)
 
 
 def attributes_of(value: Object) -> dict[str, Object]:

@@ -13,11 +13,10 @@ from numpy._core import _methods
 
 from effgrad.arrays.labelled import labelled, of_pandas
 from effgrad.arrays.signatures import UFUNC_METHODS
-from effgrad.arrays.value import LISTS, Tracer, is_foreign
-from effgrad.arrays.written import read
+from effgrad.arrays.value import LISTS, Tracer
 from effgrad.nested import leaves, map_leaves
-from effgrad.program.carries import carries
 from effgrad.program.classes import is_builtin
+from effgrad.program.coercion import method_of_protocol
 from effgrad.program.object_arrays import (
     array_of_objects,
     array_of_operand,
@@ -45,10 +44,10 @@ def by_protocol(f: Function, args: Object, kwargs: Object) -> Object:
         args, kwargs = _normalised(ufunc, name, args, kwargs)
     for value in _in_order(given):
         if isinstance(ufunc, np.ufunc):
-            method = _method(value, "__array_ufunc__")
+            method = method_of_protocol(value, "__array_ufunc__")
             result = method and method(value, ufunc, name, *args, **kwargs)
         else:
-            method = _method(value, "__array_function__") if type(f) is type(np.sum) else None
+            method = method_of_protocol(value, "__array_function__") if type(f) is type(np.sum) else None
             result = method and method(value, f, _types(operands), args, kwargs)
         if method is not None and result is not NotImplemented:
             return result
@@ -91,7 +90,7 @@ def _in_order(values: list[Object]) -> list[Object]:
 
 def defines_ufuncs(value: Object) -> bool:
     """Whether an array leaves an operator to the class of `value`, by its `__array_ufunc__`."""
-    return not is_builtin(value) and not labelled(value) and _method(value, "__array_ufunc__") is not None
+    return not is_builtin(value) and not labelled(value) and method_of_protocol(value, "__array_ufunc__") is not None
 
 
 def assigns_by_ufunc(array: Object, operand: Object) -> bool:
@@ -245,20 +244,3 @@ def of_base_class(name: str, array: Object, *args: Object, **kwargs: Object) -> 
         return np.ndarray.__array_function__(array, f, types, args, kwargs)
 
     return perform(plainly, call(f), inputs, options)
-
-
-def to_traced(value: Object) -> Object:
-    """Return what the `__array__` of a class of the program makes, if it is traced; return other values unchanged."""
-    method = None if is_builtin(value) or isinstance(value, np.ndarray) else _method(value, "__array__")
-    return value if method is None or not carries((value,), {}) else read(method(value))
-
-
-def _method(value: Object, name: str) -> Object:
-    """Return a method of a protocol that a class of the program defines in Python, rewritten, or None."""
-    found = getattr(type(value), name, None)
-    foreign = is_foreign(value) and not isinstance(value, np.ndarray)
-    table = labelled(value) and not (name == "__array_ufunc__" and of_pandas(value))
-    known = isinstance(value, Tracer) or table or foreign
-    if known or type(found) is not FunctionType:
-        return None
-    return vars(SOURCES.operations)["call"](found)

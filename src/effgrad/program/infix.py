@@ -4,15 +4,18 @@ Python's own operator is right for the classes in `DIRECT`, which are tested fir
 holds traced numbers. Other operands are read, and a method that a class of the program defines in Python is rewritten.
 """
 
+import decimal
+import numbers
 import operator
 from collections.abc import Callable
 
 import numpy as np
 
-from effgrad.arrays.ndarray import left_computes
+from effgrad.arrays.ndarray import left_computes, right_decides
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
+from effgrad.program.coercion import coerced, is_of_library
 from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
 from effgrad.program.listed import gathered
 from effgrad.program.managers import method_of
@@ -77,8 +80,8 @@ def _binary(name: str, other_way: str = "") -> Object:
 
 
 def operand_for(array: object, operand: object) -> Object:
-    """Return an operand beside `array`: if that is an array, a list with traced values is converted to an array."""
-    return gathered(operand) if isinstance(array, np.ndarray) else operand
+    """Return an operand beside `array`: if that is an array, an operand that holds traced values is one too."""
+    return gathered(coerced(operand)) if isinstance(array, np.ndarray) else operand
 
 
 def by_methods(operate: Callable[..., object], a: object, b: object, method: str, reflected: str) -> Object:
@@ -100,7 +103,17 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
             return result
     # A number's methods may be called twice.
     known = not called or _is_number(a) or _is_number(b)
-    return perform_any(operate, read_number(a), read_number(b)) if known else without_methods(operate, a, b)
+    if not known:
+        return without_methods(operate, a, b)
+    a, b = read_number(a), read_number(b)
+    return perform_any(operate, _beside(b, a), _beside(a, b))
+
+
+def _beside(other: Object, operand: Object) -> Object:
+    """Return an operand beside an object of the program: NumPy's numbers ask for its `__array__` alone."""
+    if isinstance(other, np.generic):
+        return coerced(operand) if hasattr(type(operand), "__array__") else operand
+    return operand_for(other, operand)
 
 
 def _computes(one: Object, other: Object, name: str) -> bool:
@@ -110,16 +123,25 @@ def _computes(one: Object, other: Object, name: str) -> bool:
     return is_own_number(one) and not method_of(type(one), name)
 
 
+def _converts(one: Object, other: Object) -> bool:
+    """Whether an operator of NumPy's arrays or numbers makes an array of an object of the program that is no number."""
+    if is_builtin(other) or is_of_library(other):
+        return False
+    known = isinstance(other, np.ndarray | np.generic | numbers.Number | decimal.Decimal)
+    return not known and not right_decides(other) and (np.ndim(one) > 0 or hasattr(type(other), "__array__"))
+
+
 def _is_number(value: Object) -> bool:
     return isinstance(value, Tracer) or is_own_number(value)
 
 
 def numpy_asks(one: Object, other: Object, name: str) -> bool:
-    """Whether an operator's method is NumPy's and leaves it to the `__array_ufunc__` of an operand's class."""
-    if not isinstance(one, np.ndarray) or not (isinstance(one, Tracer) or not method_of(type(one), name)):
+    """Whether an operator's method is NumPy's and calls the ufunc, which an operand's class decides or is made for."""
+    if not isinstance(one, np.ndarray | np.generic) or not (isinstance(one, Tracer) or not method_of(type(one), name)):
         return False
     known = is_builtin(other) or isinstance(other, np.ndarray)
-    return defines_ufuncs(other) or known and not isinstance(one, Tracer) and defines_ufuncs(one)
+    itself = known and not isinstance(one, Tracer) and defines_ufuncs(one)
+    return defines_ufuncs(other) or itself or _converts(one, other)
 
 
 def tries(operate: Function, a: Object, b: Object, method: str, reflected: str) -> list[tuple[Object, Object, str]]:

@@ -8,6 +8,7 @@ from effgrad.arrays.labelled import to_array
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import LISTS, NUMERIC, Tracer, stack_nested, traced_inside
 from effgrad.functions.scipy.tables import Calling, Items, Method
+from effgrad.program.coercion import coerced
 from effgrad.vocabulary import Function, Object, Shape
 
 # Functions of NumPy that take a sequence of arrays: they do not take a list with traced numbers as one array.
@@ -96,15 +97,20 @@ def given_arrays(owner: Object, name: str, rule: Object) -> Object:
 
 
 def given_tables(owner: Object, original: Object, rule: Object) -> Object:
-    """Return a rule of a SciPy function that takes tables with traced numbers as arrays, except those of ufuncs."""
+    """Return a rule that takes tables and sequences with traced numbers as arrays, except those of ufuncs."""
     module = owner.__module__ if isinstance(owner, type) else owner.__name__
-    if not module.startswith("scipy.") or not callable(rule) or isinstance(original, np.ufunc):
+    if not (module.startswith("scipy.") or owner is np) or not callable(rule) or isinstance(original, np.ufunc):
         return rule
+    convert = to_array if module.startswith(CALLING_BACK) else _coerced_to_array
 
     def given(*args: Object, **kwargs: Object) -> Object:
-        return rule(*map(to_array, args), **{name: to_array(value) for name, value in kwargs.items()})
+        return rule(*map(convert, args), **{name: convert(value) for name, value in kwargs.items()})
 
     return given
+
+
+def _coerced_to_array(value: Object) -> Object:
+    return to_array(coerced(value))
 
 
 def with_listed_values(at: Object) -> Object:

@@ -11,8 +11,9 @@ from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import Tracer, stack_nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
+from effgrad.program.coercion import coerced
 from effgrad.program.duck_arrays import by_ufuncs, defines_ufuncs, of_base_class
-from effgrad.program.object_arrays import is_of_objects, numbers_of_objects
+from effgrad.program.object_arrays import array_of_objects, is_of_objects, noticed, numbers_of_objects
 from effgrad.program.own_numbers import read_number
 from effgrad.program.plain_writes import holds_traced, write_plainly
 from effgrad.program.rewritten import SOURCES
@@ -53,6 +54,9 @@ def of_traced(f: Function, convert: Function) -> Function:
     def called(value: Object, *args: Object, **kwargs: Object) -> Object:
         if function is not None and gives_out(function, args, kwargs):
             return vars(SOURCES.operations)["call"](function)(value, *args, **kwargs)
+        args = tuple(map(coerced, args))
+        if f.__name__ == "astype" and value.dtype.kind != "O" and args and to_dtype(args[0]).hasobject:
+            return noticed(array_of_objects(value))
         return f(value, *map(convert, args), **{key: convert(option) for key, option in kwargs.items()})
 
     return called
@@ -78,7 +82,7 @@ def array_method(f: Object, *args: Object, **kwargs: Object) -> Object:
         return operation(array, *args, **kwargs)
     if name == "astype" and array.dtype.kind == "O":
         return _cast_objects(f, array, *args, **kwargs)
-    memory = None
+    args, memory = tuple(map(coerced, args)), None
     if memories:
         memory = memory_of(array)
         args = tuple(map(read_arrays, args))

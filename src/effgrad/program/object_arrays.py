@@ -60,20 +60,23 @@ def array_of_operand(given: Object) -> Object:
 
 
 def numbers_of_objects(value: Object, number: Function) -> Object:
-    """Return an array of objects, if traced numbers are among or inside of them, as nested lists of numbers.
+    """Return an array or list of objects, if traced numbers are among or inside of them, as nested lists of numbers.
 
-    `number` converts an object of a class of the program. Lists may hold such arrays. Other values are returned
-    unchanged.
+    `number` converts an object of a class of the program. Other values are returned unchanged.
     """
     if type(value) in LISTS:
-        if not any(isinstance(item, np.ndarray) or type(item) in LISTS for item in value):
-            return value
-        items = [numbers_of_objects(item, number) for item in value]
+        items = [_number_of_object(item, number) for item in value]
         return value if all(map(operator.is_, items, value)) else items
+    if hasattr(type(value), "__float__") and is_users_object(value):
+        return found if isinstance(found := number(value), Tracer) else value
     if not isinstance(value, np.ndarray) or isinstance(value, Tracer) or value.dtype != object:
         return value
     numbers = map_leaves(lambda item: number(item) if is_users_object(item) else item, value.tolist())
     return numbers if traced_inside(numbers) else value
+
+
+def _number_of_object(item: Object, number: Function) -> Object:
+    return item if type(item) in Tracer.operands else numbers_of_objects(item, number)
 
 
 def for_numbers(value: Object, array: Object) -> Object:

@@ -22,6 +22,7 @@ from effgrad.arrays.written import READERS, handle, item_of, memories, memory_of
 from effgrad.nested import map_leaves
 from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
+from effgrad.program.coercion import coerced
 from effgrad.program.control import loops
 from effgrad.program.duck_arrays import assigns_by_ufunc, defines_ufuncs, ufunc_of
 from effgrad.program.handed import each_item
@@ -149,7 +150,7 @@ def setitem(value: Object, holder: Object, key: Object) -> None:
         write_item(value, holder, key)
         return
     if isinstance(holder, Tracer):
-        holder[read_key(key) if memories else key] = read(value)
+        holder[read_key(key) if memories else key] = read(coerced(value))
         return
     if kind is np.flatiter and takes(holder.base, read(value)):
         base, value, key = holder.base, read(value), read_key(key)
@@ -174,6 +175,7 @@ def set_flat(array: Object, key: Object, value: Object) -> None:
 
 def write_item(value: Object, array: Object, key: Object) -> None:
     """Perform `array[key] = value` on a plain array."""
+    value = value if type(value) in OPERANDS else coerced(value)
     if memories:
         value = iterate(value) if is_record(value) and is_held(value.base) else for_numbers(read(value), array)
         key = read_key(key)
@@ -301,10 +303,8 @@ def setattribute(value: Object, owner: Activation, name: str) -> None:
         memory.values.pop(id(owner), None)
     if type(owner) is np.ndarray:
         if name in ("real", "imag"):
-            if name == "imag" or owner.dtype.kind == "c":
-                setitem(value, getattr(owner, name), ...)
-            else:
-                setitem(value, owner, ...)
+            itself = name == "real" and owner.dtype.kind != "c"
+            setitem(value, owner if itself else getattr(owner, name), ...)
             return
         if name == "flat":
             setitem(value, owner.flat, ...)

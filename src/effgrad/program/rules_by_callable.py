@@ -37,7 +37,8 @@ from effgrad.primitives import ufuncs
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
-from effgrad.program.duck_arrays import by_each_item, by_protocol, source_of, takes_objects, to_traced
+from effgrad.program.coercion import coerced
+from effgrad.program.duck_arrays import by_each_item, by_protocol, source_of, takes_objects
 from effgrad.program.listed import gathered, gatherer, given_arrays, given_tables, ungathered
 from effgrad.program.object_arrays import (
     array_of_objects,
@@ -311,9 +312,8 @@ def with_lists(f: Object, target: Object) -> Object:
         by_class = _by_class(f, given, args, kwargs)
         if by_class is not NotImplemented:
             return by_class
-        if memories:
-            args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
-        args = tuple(map(to_traced, args))
+        current = _read_coerced if memories else coerced
+        args, kwargs = tuple(map(current, args)), {key: current(value) for key, value in kwargs.items()}
         if args and not has_method(args[0], f):
             args = tuple(map(columns, args))
         for arg in args:
@@ -326,6 +326,10 @@ def with_lists(f: Object, target: Object) -> Object:
         return itself if itself is not None and result is args[0] else result
 
     return given
+
+
+def _read_coerced(value: Object) -> Object:
+    return coerced(read(value))
 
 
 def seeing_options(f: Object) -> Object:
@@ -377,6 +381,7 @@ def with_records(f: Object, target: Object) -> Object:
         dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
         if args and type(args[0]) in TEXTUAL:
             refuse_texts(args[0])
+            args = (coerced(args[0]), *args[1:])
         if args and dtype is not None and not to_dtype(dtype).hasobject:
             args = (numbers_of_objects(args[0], vars(SOURCES.operations)["call"](float)), *args[1:])
         objects = to_dtype(dtype).hasobject if dtype is not None else args and has_objects(args[0])

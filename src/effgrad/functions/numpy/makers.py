@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays import reach
-from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of, without_axes
+from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of, to_dtype, without_axes
 from effgrad.arrays.signatures import ask_numpy, known_options
 from effgrad.arrays.subarrays import Converter, real
 from effgrad.arrays.value import FUNCTIONS, Tracer, composed, contiguous, example, outline, plain, traced_inside
 from effgrad.errors import Detached
 from effgrad.functions.scipy.tables import Calling
+from effgrad.program.object_arrays import array_of_objects, noticed
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Value
 
 
@@ -70,9 +71,21 @@ def _apply_along_axis(func1d: Value, axis: int, arr: Value, *args: Value, **kwar
     return np.moveaxis(result, tuple(range(-inner, 0)), tuple(range(axis, axis + inner)))
 
 
-def _full_like(*args: Value, **kwargs: Option) -> Value:
-    ask_numpy(np.full_like, args, kwargs)
-    return FUNCTIONS[np.full_like](*args, **kwargs)
+def _full(shape: Shape, fill_value: Value, dtype: DTypeLike = None, order: Option = "C", **options: Option) -> Value:
+    if not _of_objects(dtype):
+        return reach.full(shape, fill_value, dtype, order, **options)
+    return noticed(np.full(shape, array_of_objects(fill_value), dtype, order=order))
+
+
+def _full_like(a: Value, fill_value: Value, dtype: DTypeLike = None, *args: Value, **kwargs: Option) -> Value:
+    ask_numpy(np.full_like, (a, fill_value, dtype, *args), kwargs)
+    if not _of_objects(dtype):
+        return FUNCTIONS[np.full_like](a, fill_value, dtype, *args, **kwargs)
+    return noticed(np.full_like(outline(a), array_of_objects(fill_value), dtype, *args, **kwargs))
+
+
+def _of_objects(dtype: DTypeLike) -> bool:
+    return dtype is not None and to_dtype(dtype).hasobject
 
 
 def _kaiser(M: int, beta: Value) -> Value:
@@ -138,7 +151,7 @@ composed({np.apply_along_axis: _apply_along_axis})
 RULES: list[Reached] = [
     (np, "empty", _cleared(np.empty)),
     (np, "empty_like", _cleared(np.empty_like)),
-    *((np, name, _made(getattr(np, name), rule)) for name, rule in reach.RULES.items()),
+    *((np, name, _made(getattr(np, name), rule)) for name, rule in {**reach.RULES, "full": _full}.items()),
     (np, "full_like", _full_like),
     (np, "apply_along_axis", Calling(_apply_along_axis)),
     (np._core.function_base, "_array_converter", Calling(Converter)),
