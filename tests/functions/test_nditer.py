@@ -63,3 +63,67 @@ def test_elements_come_in_numpys_order(name, loop, order):
     compiled = compile(grad(f))
     compiled(2 * X)
     np.testing.assert_allclose(compiled(X), gradient, rtol=1e-12)
+
+
+def squared(x):
+    out = np.zeros(3)
+    with np.nditer([x, out], op_flags=[["readonly"], ["writeonly"]]) as it:
+        for a, b in it:
+            b[...] = a * a
+    return out
+
+
+def in_place(x):
+    a = np.outer(x, x).T
+    part = a[:2]
+    for v in np.nditer(a, op_flags=["readwrite"]):
+        v *= v
+    return part
+
+
+def made(x):
+    it = np.nditer([np.outer(x, x).T, x, None], flags=["multi_index"])
+    while not it.finished:
+        it[2] = it[0] ** 2 * it[1] * it.multi_index[0]
+        it.iternext()
+    assert it.operands[2].strides == (8, 24)
+    return it.operands[2]
+
+
+def by_out(x):
+    with np.nditer([x, None, x[::-1]]) as it:
+        for a, y, c in it:
+            np.add(a * c, 1, out=y)
+        return it.operands[1]
+
+
+def plain_arrays(x):
+    """The array holds one traced number, then the elements of another array are written as the first is read."""
+    a, b = np.zeros(3), np.zeros((1, 3), order="F")
+    a[0] = x[0]
+    for v, w in zip(np.nditer(a, op_flags=["readwrite"]), np.nditer(b, op_flags=[["readwrite"]]), strict=True):
+        v[...] = v * 2 + x[1]
+        w[()] = v * x[2]
+    with np.nditer(np.arange(3.0), ["external_loop", "buffered"], ["readwrite"]) as chunks:
+        constant = sum(chunk.sum() for chunk in chunks)
+    return np.stack([a, b[0]]) * constant
+
+
+@pytest.mark.parametrize("f", [squared, in_place, made, by_out, plain_arrays], ids=lambda f: f.__name__)
+def test_elements_are_written(f):
+    def total(x):
+        return np.sum(f(x) * np.cos(np.arange(3.0)))
+
+    value, gradient = value_and_grad(total)(X)
+    assert value == total(X)
+    expected = [(total(X + h) - total(X - h)) / (2 * STEP) for h in STEP * np.eye(3)]
+    np.testing.assert_allclose(gradient, expected, rtol=1e-7, atol=1e-8)
+    compiled = compile(grad(total))
+    compiled(2 * X)
+    np.testing.assert_allclose(compiled(X), gradient, rtol=1e-12)
+
+
+def test_an_operand_that_is_spread_is_not_written():
+    for derive in (lambda f: f, grad):
+        with pytest.raises(ValueError, match="requires a reduction"):
+            derive(lambda x: [0.0 for _ in np.nditer([np.outer(x, x), x * 1.0], op_flags=["readwrite"])][0])(X)

@@ -178,7 +178,7 @@ REFUSED = {
     "np.frombuffer": (lambda x: np.sum(np.frombuffer(x)), r"takes plain numbers"),
     "np.save": (lambda x: np.save(io.BytesIO(), x), r"numpy\.save has no derivative rule"),
     "np.savetxt": (lambda x: np.savetxt(io.StringIO(), x), r"numpy\.savetxt has no derivative rule"),
-    "np.nditer that writes": (lambda x: [a for a in np.nditer(x, op_flags=["readwrite"])][0], r"plain memory"),
+    "np.nditer with a cast": (lambda x: sum(a for a in np.nditer(x, op_dtypes=["f4"])), r"op_dtypes.*np\.ndindex"),
     "np.nditer in chunks": (lambda x: sum(a @ a for a in np.nditer(x, flags=["external_loop"])), r"plain memory"),
     "a field without a rule": (
         lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).hess_inv[0, 0],

@@ -18,7 +18,7 @@ from effgrad.arrays.reach import as_array
 from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import UFUNCS, Tracer, example, plain, plain_tree, traced_inside
 from effgrad.arrays.written import read
-from effgrad.functions.numpy.iteration import Nditer
+from effgrad.functions.numpy.iteration import iterator
 from effgrad.functions.scipy.tables import Calling
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.primitive import Primitive
@@ -234,5 +234,5 @@ CLASSES: dict[Value, Value] = {
     **{kind: _cast_to(kind) for kind in (
         np.float16, np.float32, np.longdouble, np.complex64, np.complex128, np.clongdouble,
     )},
-    type: _type, np.nditer: Nditer, np.broadcast: Broadcast,
+    type: _type, np.nditer: Calling(iterator), np.broadcast: Broadcast,
 }  # fmt: skip

@@ -88,7 +88,7 @@ class Rules:
     def __init__(self, prepare: Object, running: Object) -> None:
         # `prepare` makes a rule that runs a library's Python code a rewritten one; `running` does so for any function.
         self.prepare, self.running = prepare, running
-        self.table: dict[Object, Object] = {kind: when_traced(kind, rule) for kind, rule in python.CLASSES.items()}
+        self.table: dict[Object, Object] = {kind: with_rule(kind, rule) for kind, rule in python.CLASSES.items()}
         self.bound_methods: dict[tuple[int, Object], Object] = {}
         self.awaited = dict(MODULES)
         self.lock = forks.lock(waits=True)
