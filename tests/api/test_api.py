@@ -225,7 +225,7 @@ def test_derivatives_that_are_arrays_made_inside_are_plain():
 
 
 UNSUPPORTED = {
-    "byteswap", "ctypes", "data", "dump", "dumps", "getfield", "resize", "setfield", "tobytes", "tofile",
+    "byteswap", "ctypes", "data", "dump", "dumps", "getfield", "setfield", "tobytes", "tofile",
 }  # fmt: skip
 # NumPy 2.1 still has these, gone or going.
 GONE = {"itemset", "newbyteorder", "ptp", "tostring"}

@@ -179,6 +179,8 @@ REFUSED = {
     "np.save": (lambda x: np.save(io.BytesIO(), x), r"numpy\.save has no derivative rule"),
     "np.savetxt": (lambda x: np.savetxt(io.StringIO(), x), r"numpy\.savetxt has no derivative rule"),
     "np.nditer with a cast": (lambda x: sum(a for a in np.nditer(x, op_dtypes=["f4"])), r"op_dtypes.*np\.ndindex"),
+    "resize": (lambda x: (x * 1.0).resize(2), r"ndarray\.resize.*np\.concatenate"),
+    "resize of a plain array": (lambda x: np.zeros(3).resize(len(x)) or (b := np.ones(2), b.resize(3)), r"\.resize"),
     "np.nditer in chunks": (lambda x: sum(a @ a for a in np.nditer(x, flags=["external_loop"])), r"plain memory"),
     "a field without a rule": (
         lambda x: scipy.optimize.minimize(lambda t: np.sum((t - x) ** 2), np.zeros(3)).hess_inv[0, 0],

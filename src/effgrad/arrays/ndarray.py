@@ -61,6 +61,11 @@ def left_computes(value: Tracer, other: object) -> bool:
     return numeric or hasattr(kind, "__array__") or is_foreign(other) or kind is type(plain(value))
 
 
+RESIZED = (
+    "ndarray.resize changes the memory of an array, which NumPy allows only while nothing else refers to it; a "
+    "derivative refers to it. Write a = np.concatenate([a.ravel(), np.zeros(n)]).reshape(shape) for n elements more, "
+    "and a = a.ravel()[:n].reshape(shape) for the first n"
+)
 SYMBOLS: dict[np.ufunc, tuple[str, str]] = {
     np.add: ("+", "__radd__"), np.subtract: ("-", "__rsub__"), np.multiply: ("*", "__rmul__"),
     np.divide: ("/", "__rtruediv__"), np.power: ("** or pow()", "__rpow__"), np.mod: ("%", "__rmod__"),
@@ -269,6 +274,9 @@ class ArrayMethods(Protocols):
 
     def partition(self, kth: Option, axis: int = -1, kind: Option = "introselect", order: Option = None) -> None:
         self[...] = np.partition(self, kth, axis, kind, order)
+
+    def resize(self, *new_shape: Option, refcheck: bool = True) -> None:
+        raise Detached(RESIZED)
 
     def compress(self, condition: Value, axis: int | None = None) -> Value:
         return np.compress(condition, self, axis)

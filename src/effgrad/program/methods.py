@@ -6,11 +6,13 @@ import operator
 import numpy as np
 
 from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING_METHODS, to_dtype
+from effgrad.arrays.ndarray import RESIZED
 from effgrad.arrays.record import preserve
 from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.subarrays import real
 from effgrad.arrays.value import Tracer, stack_nested, traced_inside
 from effgrad.arrays.written import handle, memories, memory_of, read
+from effgrad.errors import Detached
 from effgrad.program.coercion import coerced
 from effgrad.program.duck_arrays import by_ufuncs, defines_ufuncs, of_base_class
 from effgrad.program.object_arrays import array_of_objects, is_of_objects, noticed, numbers_of_objects
@@ -77,7 +79,7 @@ def array_method(f: Object, *args: Object, **kwargs: Object) -> Object:
     """Call a method that is bound to a plain array with the current values of the array and the arguments."""
     array = f.__self__
     name = f.__name__
-    operation = OPERATIONS.get((name, None if name in OF_CLASSES else len(args)))
+    operation = OPERATIONS.get((name, None if name in OF_ANY_COUNT else len(args)))
     if operation is not None:
         return operation(array, *args, **kwargs)
     if name == "astype" and array.dtype.kind == "O":
@@ -97,6 +99,17 @@ def array_method(f: Object, *args: Object, **kwargs: Object) -> Object:
         return _writing(f, array, args, kwargs)
     shown = None if memory is None else _shown(f, array, args, kwargs)
     return _by_value(name, shown, memory, array, args, kwargs)
+
+
+def _resize(array: Object, *args: Object, **kwargs: Object) -> None:
+    """Resize an array in place, if it holds no traced values and NumPy finds nothing else that refers to it."""
+    if memories and memory_of(array) is not None:
+        raise Detached(RESIZED)
+    preserve(array)
+    try:
+        np.ndarray.resize(array, *args, **kwargs)
+    except ValueError as error:
+        raise (Detached(RESIZED) if "references" in str(error) else error) from None
 
 
 def _shown(f: Function, array: Object, args: Object, kwargs: Object) -> Object:
@@ -125,12 +138,13 @@ def _augmented(name: str) -> Function:
     return assign
 
 
-# The operations for operators that are called as methods, by the method's name and number of arguments.
+# The operations for operators that are called as methods, by the method's name and number of arguments, or any number.
 OF_CLASSES = ("__array_ufunc__", "__array_function__")
-_OF_CLASSES: dict[tuple[str, int | None], Function] = {
-    (name, None): functools.partial(of_base_class, name) for name in OF_CLASSES
-}
-OPERATIONS = _OF_CLASSES | {("__setitem__", 2): _set_item} | {
+OF_ANY_COUNT = (*OF_CLASSES, "resize")
+_OF_ANY_COUNT: dict[tuple[str, int | None], Function] = {
+    **{(name, None): functools.partial(of_base_class, name) for name in OF_CLASSES}, ("resize", None): _resize,
+}  # fmt: skip
+OPERATIONS = _OF_ANY_COUNT | {("__setitem__", 2): _set_item} | {
     (f"__i{name}__", 1): _augmented(f"i{name}") for name in (
         "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 }  # fmt: skip
