@@ -240,27 +240,6 @@ def test_labels_are_matched():
     np.testing.assert_allclose(grad(lambda x: np.sum((x[0] * xr.Dataset({"a": a}))["a"].data))(X)[0], np.sum(X))
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: pd.Series(x).rolling(3).median().sum(),
-        lambda x: pd.DataFrame({"x": x}).rolling(3).mean()["x"].sum(),
-        lambda x: pd.Series(x).rolling(3, win_type="triang").mean().sum(),
-        lambda x: pd.Series(x).rolling(3, step=2).mean().sum(),
-        lambda x: pd.Series(x).ewm(1.0).std().sum(),
-        lambda x: pd.DataFrame({"x": x}).ewm(1.0).mean()["x"].sum(),
-        lambda x: pd.Series(x).groupby(GROUPS).ewm(1.0).mean().sum(),
-        lambda x: pd.Series(with_gap(x)).ewm(1.0, ignore_na=True).mean().sum(),
-        lambda x: pd.Series(with_gap(x)).ewm(1.0, adjust=False).mean().sum(),
-        lambda x: pd.Series(x).groupby(GROUPS).quantile(0.3).sum(),
-    ],
-)
-def test_other_operations_of_tables_are_refused(f):
-    f(X)
-    with pytest.raises((effgrad.NoRule, effgrad.Detached)):
-        grad(f)(X)
-
-
 SERIES = {
     "cumsum": lambda s: s.cumsum(), "cumprod": lambda s: s.cumprod(), "cummax": lambda s: s.cummax(),
     "diff": lambda s: s.diff().fillna(0.0), "shift": lambda s: s.shift(1).fillna(0.0), "abs": lambda s: s.abs(),

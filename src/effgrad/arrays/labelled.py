@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from effgrad.arrays.layout import NUMERIC_KINDS
-from effgrad.arrays.value import LISTS, Tracer
+from effgrad.arrays.value import LISTS, Tracer, operations
 from effgrad.errors import NoRule
 from effgrad.vocabulary import Function, Value
 
@@ -62,11 +62,17 @@ def to_array(value: Value) -> Value:
     return data if isinstance(data, Tracer) else value
 
 
+def holds_traced_numbers(table: Value) -> bool:
+    """Whether a table or column of pandas holds traced numbers, also those that were written to its arrays."""
+    arrays = table._mgr.arrays if hasattr(table, "columns") else [table._values]
+    return any(isinstance(operations.read(array), Tracer) for array in arrays)
+
+
 def _values_of(table: Value) -> Value:
     """Return the array of a pandas table; of a frame, only if it has traced columns, and numbers in all."""
     if not hasattr(table, "columns"):
-        return table._values
-    columns = [table._mgr.iget_values(number) for number in range(len(table.columns))]
+        return operations.read(table._values)
+    columns = [operations.read(table._mgr.iget_values(number)) for number in range(len(table.columns))]
     numbers = all(column.dtype.kind in NUMERIC_KINDS for column in columns)
     return np.stack(columns).T if numbers and any(isinstance(column, Tracer) for column in columns) else None
 
@@ -94,7 +100,7 @@ def on_table(ufunc: np.ufunc, inputs: Sequence[Value], **options: Value) -> Valu
             raise NoRule(f"numpy.{ufunc.__name__} of a frame has a derivative rule without {named}: take a column")
         return _on_columns(ufunc, inputs, table)
     options = {name: without_labels(option) for name, option in options.items()}
-    values = ufunc(*[x._values if x is table else x for x in inputs], **options)
+    values = ufunc(*[operations.read(x._values) if x is table else x for x in inputs], **options)
     if np.shape(values) != np.shape(table):  # a product of matrices
         return values
     labels = {"index": table.index} if hasattr(table, "index") else {}

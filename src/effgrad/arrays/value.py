@@ -41,8 +41,7 @@ REASONS = Registry()
 class Operations:
     """Operations that values use and primitives define. Primitives import values, so each is assigned here once."""
 
-    # `getitem(array, index=...)` is `array[index]`, as a new value and not as a view.
-    getitem: Function
+    getitem: Function  # `getitem(array, index=...)` is `array[index]`, as a new value and not as a view
     # `setitem(array, value, index=...)` is a copy of the array after `array[index] = value`.
     setitem: Function
     # `scatter_add(*pieces, shape=..., indices=...)` is an array of zeros with each piece added at its index.
@@ -57,6 +56,7 @@ class Operations:
     view_as: Function  # `value.view(kind)` for a subclass of `np.ndarray`
     adopt: Function  # wraps an array of another library in a `LibraryArray`
     as_pythons: Function  # converts a traced NumPy scalar to a traced Python number
+    read: Function  # `read(array)` is the current value of an array that traced values were written to
     # `counterparts()` is the table from NumPy's functions to functions over the arrays of another library.
     counterparts: Callable[[], Mapping[Value, Value]]
 

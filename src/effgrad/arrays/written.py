@@ -25,7 +25,7 @@ from effgrad.arrays.parts import PARTS, Part, clock
 from effgrad.arrays.record import preserve
 from effgrad.arrays.registries import Registry
 from effgrad.arrays.traced import OUTERMOST, Mutable
-from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, plain, plain_tree
+from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, operations, plain, plain_tree
 from effgrad.arrays.write_log import picked, put
 from effgrad.errors import Detached
 from effgrad.vocabulary import Array, DType, Index, Value
@@ -320,14 +320,12 @@ def read(value: Value, within: tuple[object, ...] = ()) -> Value:
     if not memories or isinstance(value, Tracer):
         return value
     if isinstance(value, np.ndarray):
-        memory = memory_of(value)
-        return value if memory is None else memory.value(value)
+        return value if (memory := memory_of(value)) is None else memory.value(value)
     if type(value) not in (list, tuple, dict):
         return READERS[type(value)](value) if type(value) in READERS else value
     items = value.values() if type(value) is dict else value
-    if not any(type(item) in (np.ndarray, list, tuple) or type(item) in READERS for item in items):
-        return value
-    if any(value is outer for outer in within):
+    held = any(type(item) in (np.ndarray, list, tuple) or type(item) in READERS for item in items)
+    if not held or any(value is outer for outer in within):
         return value
     now = [read(item, (*within, value)) for item in items]
     return dict(zip(value, now, strict=True)) if type(value) is dict else type(value)(now)
@@ -347,8 +345,7 @@ def item_of(memory: Memory, array: Array, key: Index) -> Value:
 
 def whole_memory(value: Value) -> Value:
     """Return the value of the whole memory of a plain array that was written to; return other values unchanged."""
-    known = memory_of(value) if type(value) is np.ndarray and memories else None
-    if known is None:
+    if type(value) is not np.ndarray or not memories or (known := memory_of(value)) is None:
         return value
     kept = known.storage
     return kept.read(kept.addresses) if kept.reruns(PARTS.get()) else kept.merge_writes()
@@ -398,3 +395,6 @@ def handle(array: Array) -> Value:
         raise ValueError("assignment destination is read-only")
     preserve(array)
     return memory_for(array).handle(array)
+
+
+operations.read = read

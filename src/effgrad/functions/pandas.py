@@ -1,167 +1,42 @@
-"""Rules for `pandas`: sums and means over windows of a Series of traced values, its gaps and differences.
+"""Rules for `pandas`: the compiled functions that its Python code calls for columns of traced values.
 
-A Series stores a traced array unchanged, so its arithmetic needs no rule. Windows need one, because pandas sums them in
-compiled code. Their rules ask pandas which rows a window consists of, and compute the sums as a product with a sparse
-matrix. Groups have their rules in `effgrad.functions.pandas_groups`.
+A Series stores a traced array unchanged, so its arithmetic needs no rule, and pandas' Python code is read. Groups have
+their rules in `effgrad.functions.pandas_groups`, windows in `effgrad.functions.pandas_windows`.
 """
-
 
 import itertools
 
 import numpy as np
 import pandas as pd
-from pandas._libs import lib, ops_dispatch
-from pandas.core import nanops
+from pandas._libs import algos, lib, ops_dispatch
+from pandas.core import algorithms, nanops
 from pandas.core.apply import Apply
 from pandas.core.array_algos import take
 from pandas.core.base import IndexOpsMixin
 from pandas.core.dtypes import cast
 from pandas.core.generic import NDFrame
-from pandas.core.groupby.groupby import GroupBy
 from pandas.core.groupby.ops import BaseGrouper, WrappedCythonOp
 from pandas.core.internals.blocks import Block
-from pandas.core.window.ewm import ExponentialMovingWindow
-from pandas.core.window.expanding import Expanding
-from pandas.core.window.rolling import Rolling, RollingAndExpandingMixin
+from pandas.core.missing import interpolate_2d_inplace
 
 from effgrad.arrays import reach
-from effgrad.arrays.value import Tracer, example, plain
+from effgrad.arrays.labelled import holds_traced_numbers, to_array
+from effgrad.arrays.value import Tracer, example, known, plain
+from effgrad.arrays.written import read
 from effgrad.errors import EffgradError, NoRule
-from effgrad.functions import pandas_groups
-from effgrad.functions.scipy.signal import lfilter
-from effgrad.functions.scipy.sparse_elements import product
+from effgrad.functions import pandas_groups, pandas_windows
 from effgrad.functions.scipy.tables import Calling, Method
-from effgrad.primitives.given import with_value
+from effgrad.primitives.given import as_computed
 from effgrad.vocabulary import Value
 
 
-def _holds(self: Value) -> bool:
-    return isinstance(getattr(self.obj, "_values", None), Tracer)
-
-
-def _holds_or_decays(self: Value) -> bool:
-    """Whether the values of exponential weights are traced, or how fast these decay."""
-    return _holds(self) or isinstance(self._com, Tracer)
-
-
 def _traced(self: Value) -> bool:
-    return isinstance(self._values, Tracer)
+    return isinstance(read(self._values), Tracer)
 
 
-def _series(obj: Value) -> Value:
-    """Return the traced values of a Series; refuse a DataFrame."""
-    if not isinstance(obj, pd.Series):
-        raise NoRule("pandas' windows have a derivative rule for one column: take it from the frame first")
-    return obj._values
-
-
-def _summed(values: Value, rows: Value, columns: Value, count: int) -> tuple[Value, Value]:
-    """Return the sum of each of `count` windows, and how many values each sum has; pandas leaves out NaNs.
-
-    `rows` and `columns` are parallel: the value number `columns[i]` is in the window number `rows[i]`.
-    """
-    known = ~np.isnan(plain(values))
-    size = (count, len(known))
-    weights = np.ones(len(rows))
-    sums = product(np.where(known, values, 0.0), weights, rows=rows, columns=columns, size=size)
-    return sums, product(known * 1.0, weights, rows=rows, columns=columns, size=size)
-
-
-def _result(sums: Value, counts: Value, least: int, mean: bool) -> Value:
-    values = sums / np.maximum(counts, 1) if mean else sums
-    return np.where(counts >= max(least, int(mean)), values, np.nan)
-
-
-def _window(mean: bool) -> Value:
-    def rule(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
-        values, rows, columns, index, least = _windows(self, options)
-        result = _result(*_summed(values, rows, columns, len(index)), least, mean)
-        return pd.Series(result, index=index, name=self.obj.name)
-
-    return Method(rule, _holds)
-
-
-def _windows(self: Value, options: Value) -> tuple[Value, Value, Value, Value, int]:
-    """Return the values, which of them are in which window, the results' index, and the least count of values."""
-    if self.step is not None or getattr(self, "win_type", None) is not None or options.get("engine") is not None:
-        raise NoRule("pandas' rolling sums have a derivative rule without step, win_type and engine")
-    values, indexer, index = _series(self.obj), self._get_window_indexer(), self.obj.index
-    least = indexer.window_size if self.min_periods is None else self.min_periods
-    if _is_grouped(self):  # windows of groups: their rows are ordered by group
-        values = values[np.concatenate([np.zeros(0, int), *self._grouper.indices.values()])]
-        index = _index_of_windows(self)
-    count = len(index)
-    start, end = indexer.get_window_bounds(count, least, self.center, self.closed, self.step)
-    lengths = np.maximum(end - start, 0)
-    rows = np.repeat(np.arange(count), lengths)
-    columns = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - start, lengths)
-    return values, rows, columns, index, least
-
-
-def _variance(root: bool) -> Value:
-    """The rule of `var` or, with `root`, of `std` of windows: the mean of squared deviations from the window's mean."""
-
-    def rule(self: Value, ddof: int = 1, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
-        values, rows, columns, index, least = _windows(self, options)
-        sums, counts = _summed(values, rows, columns, len(index))
-        deviations = values[columns] - (sums / np.maximum(counts, 1))[rows]
-        squares, _ = _summed(deviations**2, rows, np.arange(len(rows)), len(index))
-        enough = counts >= np.maximum(least, ddof + 1)
-        found = np.where(enough, squares, 1.0) / np.maximum(counts - ddof, 1)
-        result = np.where(enough, np.sqrt(found) if root else found, np.nan)
-        return pd.Series(result, index=index, name=self.obj.name)
-
-    return Method(rule, _holds)
-
-
-def _extreme(name: str) -> Value:
-    """The rule of `min` or `max` of windows."""
-    choose, worst = (np.min, np.inf) if name == "min" else (np.max, -np.inf)
-
-    def rule(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
-        values, rows, columns, index, least = _windows(self, options)
-        known = ~np.isnan(plain(values))
-        chosen = np.where(known, values, worst)
-        places = np.searchsorted(rows, np.arange(len(index) + 1))
-        windows = [columns[start:end] for start, end in itertools.pairwise(places)]
-        found = np.stack([choose(chosen[window]) if len(window) else chosen[0] * 0.0 for window in windows])
-        counts = np.stack([np.sum(known[window]) for window in windows])
-        return pd.Series(np.where(counts >= max(least, 1), found, np.nan), index=index, name=self.obj.name)
-
-    return Method(rule, _holds)
-
-
-def _index_of_windows(windows: Value) -> Value:
-    """The index of the results of windows of groups, as pandas makes it for a Series of zeros."""
-    column = pd.Series(np.zeros(len(windows.obj)), index=windows.obj.index, name=windows.obj.name)
-    options = {name: getattr(windows, name) for name in windows._attributes}
-    result = type(windows)(column, **options, _as_index=windows._as_index).sum()
-    if not isinstance(result, pd.Series):
-        raise NoRule("pandas' windows of groups have a derivative rule with as_index=True")
-    return result.index
-
-
-def _exponential_mean(self: Value, numeric_only: bool = False, *_: Value, **options: Value) -> Value:
-    """The rule of `ewm(...).mean()`: a recursion over the values, divided by the same one over their weights."""
-    if self.times is not None or self.method != "single" or options.get("engine") is not None or _is_grouped(self):
-        raise NoRule("pandas' exponential means have a derivative rule without groups, times, method and engine")
-    values, com = _series(self.obj), self._com
-    known = ~np.isnan(plain(values))
-    first = int(np.argmax(known))
-    if (not self.adjust or self.ignore_na) and not np.all(known[first:]):
-        raise NoRule("pandas' exponential means have a derivative rule for values without gaps, or with the defaults")
-    keep = com / (1 + com)
-    weights = np.where(np.arange(len(known)) == first, 1.0, 1.0 if self.adjust else 1 - keep) * known
-    sums, total = (lfilter([1.0], np.stack([1.0, -keep]), x) for x in (weights * np.where(known, values, 0.0), weights))
-    derived = np.where(np.cumsum(known) >= max(self.min_periods, 1), sums / np.where(total > 0, total, 1.0), np.nan)
-    column = pd.Series(example(values), index=self.obj.index, name=self.obj.name)
-    options = {name: getattr(self, name) for name in ("adjust", "ignore_na", "min_periods")}
-    mean = column.ewm(com=example(com), **options).mean()
-    return pd.Series(with_value(derived, mean.to_numpy()), index=mean.index, name=mean.name)
-
-
-def _is_grouped(self: Value) -> bool:
-    return hasattr(self, "_grouper")
+def _fills(self: Value) -> bool:
+    """Whether a block of columns holds traced values, whose gaps are to be filled."""
+    return isinstance(read(self.values), Tracer)
 
 
 def _taken(array: Value, indexer: Value, axis: int, fill_value: Value, allow_fill: bool) -> Value:
@@ -180,7 +55,8 @@ def _padded(self: Value, *, method: str, inplace: bool = False, limit: Value = N
     """Fill each gap of a column with the last value before it, or the first one behind it, at most `limit` steps."""
     if inplace or limit_area is not None:
         raise NoRule("pandas' ffill and bfill have a derivative rule without inplace and limit_area")
-    values = self.values[..., ::-1] if method.startswith("b") else self.values
+    values = read(self.values)
+    values = values[..., ::-1] if method.startswith("b") else values
     known = ~np.isnan(plain(values))
     places = np.arange(values.shape[-1])
     last = np.maximum.accumulate(np.where(known, places, -1), -1)
@@ -192,8 +68,9 @@ def _padded(self: Value, *, method: str, inplace: bool = False, limit: Value = N
 def _dropna(self: Value, *, axis: Value = 0, inplace: bool = False, how: Value = None, **options: Value) -> Value:
     if inplace or options.get("ignore_index"):
         raise NoRule("pandas' dropna has a derivative rule without inplace and ignore_index")
-    known = np.flatnonzero(~np.isnan(plain(self._values)))
-    return pd.Series(self._values[known], index=self.index[known], name=self.name)
+    values = read(self._values)
+    known = np.flatnonzero(~np.isnan(plain(values)))
+    return pd.Series(values[known], index=self.index[known], name=self.name)
 
 
 def _diff(self: Value, periods: int = 1) -> Value:
@@ -201,7 +78,8 @@ def _diff(self: Value, periods: int = 1) -> Value:
         raise ValueError("periods must be an integer")  # pandas' message
     before = np.arange(len(self)) - int(periods)
     inside = (before >= 0) & (before < len(self))
-    values = np.where(inside, self._values - self._values[np.where(inside, before, 0)], np.nan)
+    now = read(self._values)
+    values = np.where(inside, now - now[np.where(inside, before, 0)], np.nan)
     return pd.Series(values, index=self.index, name=self.name)
 
 
@@ -209,8 +87,9 @@ def _mapped(self: Value, mapper: Value, na_action: Value = None, **_: Value) -> 
     """Apply a function to each number; `Series.map` and `Series.apply` call this method."""
     if not callable(mapper):
         raise NoRule("pandas' map has a derivative rule for functions: index a table of numbers by whole numbers")
-    missing = np.isnan(plain(self._values)) if na_action == "ignore" else np.zeros(len(self), bool)
-    found = [x if skipped else mapper(x) for x, skipped in zip(self._values, missing, strict=True)]
+    values = read(self._values)
+    missing = np.isnan(plain(values)) if na_action == "ignore" else np.zeros(len(self), bool)
+    found = [x if skipped else mapper(x) for x, skipped in zip(values, missing, strict=True)]
     if any(np.ndim(y) for y in found):
         raise NoRule("pandas' map and apply have a derivative rule for functions of a number that return a number")
     return np.stack(found) if found else np.zeros(0)
@@ -225,7 +104,7 @@ def _transformed(self: Value, func: Value) -> Value:
     if isinstance(func, str):
         return self._apply_str(self.obj, func, *self.args, **self.kwargs)
     each = isinstance(self.obj, pd.Series) and not isinstance(func, np.ufunc)
-    values = plain(self.obj._values) if each else ()
+    values = plain(read(self.obj._values)) if each else ()
     if isinstance(values, Tracer):
         raise NoRule("pandas' transform depends on values that a compiled program or a batch does not know yet")
     try:
@@ -257,14 +136,14 @@ _by_operator.runs_python = True  # type: ignore[attr-defined]
 
 
 def _of_plain(name: str) -> Method:
-    """Return the rule of a method whose result is piecewise constant (ranks, counts, booleans), by the plain values."""
+    """Return the rule of a method whose result is constant almost everywhere, by the plain values."""
 
     def plainly(table: Value) -> Value:
         if isinstance(table, pd.DataFrame):
             return pd.DataFrame({place: plainly(table[place]) for place in table.columns}, index=table.index)
         if not isinstance(table, pd.Series):
             return table
-        values = plain(table._values)
+        values = plain(read(table._values))
         if isinstance(values, Tracer):
             raise NoRule(f"pandas' {name} depends on values that a compiled program or a batch does not know yet")
         return pd.Series(values, index=table.index, name=table.name)
@@ -272,7 +151,7 @@ def _of_plain(name: str) -> Method:
     def rule(self: Value, *args: Value, **options: Value) -> Value:
         return getattr(plainly(self), name)(*map(plainly, args), **options)
 
-    return Method(rule, pandas_groups.is_traced)
+    return Method(rule, holds_traced_numbers)
 
 
 def _of_list(values: Value) -> Value:
@@ -291,30 +170,119 @@ def _written(dtype: Value, element: Value) -> Value:
     return element
 
 
-_plainly_a_float = lib.is_float
+def _as_floats(values: Value) -> Value:
+    array = to_array(values)
+    return array.astype(float, copy=False) if isinstance(array, Tracer) else _PLAIN_FLOATS(array)
+
+
+_PLAIN_FLOATS = algos.ensure_float64
+
+
+def _counted(mask: Value, *args: Value, **options: Value) -> Value:
+    return _PLAIN_COUNTS(known(mask), *args, **options)
+
+
+_PLAIN_COUNTS = lib.count_level_2d
+
+
+def _interpolated(self: Value, *, method: str, index: Value, inplace: bool = False, **options: Value) -> Value:
+    """Fill the gaps of a block's rows, which are the columns of a table, by pandas' Python code."""
+    values = self.values if inplace else read(self.values).copy()
+    interpolate_2d_inplace(values, index=index, axis=self.ndim - 1, method=method, **options)
+    return [self.make_block_same_class(values)]
+
+
+def _factorized(values: Value, use_na_sentinel: bool = True, *args: Value, **options: Value) -> tuple[Value, Value]:
+    """Return the number of each value among the different ones, and these in their order."""
+    codes, _ = _PLAIN_CODES(pandas_groups.ranks(values), use_na_sentinel, *args, **options)
+    numbers, places = np.unique(codes, return_index=True)
+    return codes, values[places[numbers >= 0]]
+
+
+_PLAIN_CODES = algorithms.factorize_array
+
+
+def _different(values: Value, mask: Value = None) -> Value:
+    return _factorized(to_array(values), False)[1]
+
+
+def _most_frequent(values: Value, dropna: bool = True, mask: Value = None) -> tuple[Value, Value]:
+    given = pandas_groups.ranks(values)
+    found, result_mask = _PLAIN_MODE(given, dropna, mask)
+    places = [np.flatnonzero(np.isnan(given) if np.isnan(rank) else given == rank)[0] for rank in found]
+    return values[np.array(places, int)], result_mask
+
+
+_PLAIN_MODE = algorithms.mode
+
+
+def _chosen(name: str) -> Value:
+    """Return the rule of `nlargest` or `nsmallest`, by the places of the items among numbers of the same order."""
+
+    def rule(self: Value, n: int = 5, *columns: Value, **options: Value) -> Value:
+        columns_of = {None: self} if self.ndim == 1 else {column: self[column] for column in self.columns}
+        given = {column: pandas_groups.ranks(read(values._values)) for column, values in columns_of.items()}
+        ordered = pd.Series(given[None]) if self.ndim == 1 else pd.DataFrame(given)
+        return self.iloc[getattr(ordered, name)(n, *columns, **options).index.to_numpy()]
+
+    rule.runs_python = True  # type: ignore[attr-defined]
+    return Method(rule, holds_traced_numbers)
+
+
+def _by_order(plainly: Value) -> Value:
+    """Return the rule of a compiled function whose result depends on the order of the values alone."""
+
+    def rule(values: Value, *args: Value, **options: Value) -> Value:
+        down = np.ndim(values) == 2 and options.get("axis", args[0] if args else 0) == 0
+        ordered = pandas_groups.ranks(values.T).T if down else pandas_groups.ranks(values)
+        return plainly(ordered, *args, **options)
+
+    return rule
+
+
+_interpolated.runs_python = True  # type: ignore[attr-defined]
+
+
+def _correlated(mat: Value, cov: bool = False, minp: Value = None) -> Value:
+    """The rule of the covariances or correlations of the columns of a matrix, of each pair without its gaps."""
+    start, end = np.zeros(1, int), np.full(1, len(mat))
+    least = 1 if minp is None else minp
+    found = {}
+    for i, j in itertools.combinations_with_replacement(range(mat.shape[1]), 2):
+        of_pair = pandas_windows.covariance if cov else pandas_windows.correlation
+        found[i, j] = found[j, i] = of_pair(mat[:, i], mat[:, j], start, end, least)
+    size = range(mat.shape[1])
+    return np.stack([np.concatenate([found[i, j] for j in size]) for i in size])
+
+
+def _by_example(ask: Value) -> Value:
+    """Return the rule of a compiled question about the class of an object, which is asked about an example of it."""
+    return lambda value: ask(example(value))
+
+
 RULES: list[tuple[Value, str, Value]] = [
+    *pandas_windows.RULES,
+    (algos, "nancorr", as_computed(algos.nancorr, _correlated)),
+    (Block, "interpolate", Method(_interpolated, _fills)),
+    (algorithms, "factorize_array", _factorized), (algorithms, "unique_with_mask", _different),
+    (algorithms, "mode", _most_frequent),
+    *((owner, name, _chosen(name)) for owner in (pd.Series, pd.DataFrame) for name in ("nlargest", "nsmallest")),
+    (lib, "count_level_2d", _counted), (algorithms, "duplicated", _by_order(algorithms.duplicated)),
+    *((algos, name, _by_order(getattr(algos, name))) for name in ("rank_1d", "rank_2d")),
+    (algos, "ensure_float64", Calling(_as_floats)),
     (cast, "construct_1d_object_array_from_listlike", _of_list), (cast, "np_can_hold_element", _written),
     *((nanops, f"nan{how}", pandas_groups.of_whole(how)) for how in ("skew", "kurt")),
-    (lib, "is_float", lambda value: _plainly_a_float(example(value))),
+    *((lib, name, _by_example(getattr(lib, name)))
+      for name in ("is_bool", "is_complex", "is_float", "is_integer", "is_scalar")),
     (lib, "maybe_convert_objects", lambda objects, *_, **__: objects),
-    (Block, "pad_or_backfill", Method(_padded, lambda self: isinstance(self.values, Tracer))),
+    (Block, "pad_or_backfill", Method(_padded, _fills)),
     (take, "_take_nd_ndarray", _taken), (ops_dispatch, "maybe_dispatch_ufunc_to_dunder_op", Calling(_by_operator)),
-    *((owner, name, _window(name == "mean"))
-      for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("sum", "mean")),
-    *((owner, name, _variance(name == "std"))
-      for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("var", "std")),
-    *((owner, name, _extreme(name))
-      for owner in (RollingAndExpandingMixin, Rolling, Expanding) for name in ("min", "max")),
-    (ExponentialMovingWindow, "mean", Method(_exponential_mean, _holds_or_decays)),
     (WrappedCythonOp, "_cython_op_ndim_compat", pandas_groups.operate),
-    (BaseGrouper, "_get_splitter", Calling(pandas_groups.split)),
-    (GroupBy, "quantile", Method(pandas_groups.refuse_quantile, lambda self: pandas_groups.is_traced(self.obj))),
     (BaseGrouper, "agg_series", Calling(pandas_groups.aggregate)),
     (IndexOpsMixin, "_map_values", Method(_mapped, _traced)),
-    (Apply, "transform_str_or_callable", Method(_transformed, lambda self: pandas_groups.is_traced(self.obj))),
+    (Apply, "transform_str_or_callable", Method(_transformed, lambda self: holds_traced_numbers(self.obj))),
     (pd.Series, "dropna", Method(_dropna, _traced)), (pd.Series, "diff", Method(_diff, _traced)),
     *((owner, name, _of_plain(name))
       for owner, name in (
-          (NDFrame, "rank"), (NDFrame, "equals"), (pd.Series, "duplicated"), (pd.DataFrame, "duplicated"),
-          (pd.Series, "isin"), (pd.DataFrame, "isin"), (IndexOpsMixin, "nunique"))),
+          (NDFrame, "equals"), (pd.Series, "isin"), (pd.DataFrame, "isin"))),
 ]  # fmt: skip

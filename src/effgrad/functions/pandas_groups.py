@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from pandas.core import nanops
-from pandas.core.groupby.ops import BaseGrouper, WrappedCythonOp
+from pandas.core.groupby.ops import WrappedCythonOp
 
 from effgrad.arrays import reach
-from effgrad.arrays.value import Tracer, example, plain, traced_inside
+from effgrad.arrays.labelled import holds_traced_numbers
+from effgrad.arrays.value import Tracer, example, known, plain, traced_inside
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_elements import product
 from effgrad.primitives.given import with_value
@@ -35,10 +35,15 @@ class Groups:
     def starts(self) -> np.ndarray:
         return np.concatenate([[0], np.cumsum(self.counts)])
 
-    def each(self, reduce: Callable[[Value], Value]) -> Value:
-        """Reduce the values of each group; 0 for an empty one."""
-        parts = [self.values[start:end] for start, end in itertools.pairwise(self.starts)]
-        return np.stack([reduce(part) if size else 0.0 for part, size in zip(parts, self.counts, strict=True)])
+    def each(self, reduce: Callable[..., Value]) -> Value:
+        """Reduce the values of each group, those of all groups with as many values at once; 0 for an empty one."""
+        order = np.argsort(self.counts, kind="stable")
+        sizes, firsts = np.unique(self.counts[order], return_index=True)
+        found = []
+        for size, starts in zip(sizes, np.split(self.starts[order], firsts[1:]), strict=True):
+            rows: Value = self.values[starts[:, None] + np.arange(size)] if size else None
+            found.append(reduce(rows, axis=-1) if size else np.zeros(len(starts)))
+        return np.concatenate(found)[np.argsort(order)]
 
     def item(self, last: bool) -> Value:
         chosen = self.starts[1:] - 1 if last else self.starts[:-1]
@@ -73,6 +78,23 @@ class Groups:
         return np.where(several, np.sqrt(np.where(several, variance, 1.0)), 0.0)
 
 
+def ranks(values: Value) -> Value:
+    """Return numbers in the order of traced numbers, equal ones for equal ones, and NaN for NaN.
+
+    They are the plain numbers; in a staged program, which guards the order, they are ranks.
+    """
+    inside = plain(values)
+    if not isinstance(inside, Tracer):
+        return inside
+    if inside.ndim == 2:
+        return np.stack([ranks(row) for row in values])
+    order = known(np.argsort(inside))
+    steps, missing = known(np.diff(inside[order]) > 0), known(np.isnan(inside))
+    found = np.empty(len(order))
+    found[order] = np.concatenate([np.zeros(min(1, len(order))), np.cumsum(steps)])
+    return np.where(missing, np.nan, found)
+
+
 REDUCTIONS: dict[str, Callable[[Groups, int], Value]] = {
     "sum": lambda groups, _: groups.sum(groups.values), "mean": lambda groups, _: groups.mean(),
     "var": lambda groups, ddof: groups.variance(ddof), "std": lambda groups, ddof: groups.root(ddof, False),
@@ -88,15 +110,17 @@ REDUCTIONS: dict[str, Callable[[Groups, int], Value]] = {
 ACCUMULATIONS: dict[str, Callable[[Value], Value]] = {
     "cumsum": np.cumsum, "cumprod": np.cumprod, "cummin": np.minimum.accumulate, "cummax": np.maximum.accumulate,
 }  # fmt: skip
-CONSTANT = {"rank", "any", "all", "idxmin", "idxmax"}
+# What the methods with a constant result depend on.
+CONSTANT: dict[str, Callable[[Value], Value]] = {
+    **dict.fromkeys(("rank", "idxmin", "idxmax"), ranks),
+    **dict.fromkeys(("any", "all"), lambda values: known(plain(values) != 0) * 1.0),
+}
 _plainly = WrappedCythonOp._cython_op_ndim_compat
 
 
 def operate(self: Value, values: Value, *, ngroups: int, comp_ids: np.ndarray, **options: Option) -> Value:
     """Return a method's results for a traced column, or for the columns of a table, which are its rows here."""
-    given = plain(values) if self.how in CONSTANT else example(values)
-    if isinstance(given, Tracer):
-        raise NoRule(f"pandas' {self.how} depends on values that a compiled program or a batch does not know yet")
+    given = CONSTANT[self.how](values) if self.how in CONSTANT else example(values)
     result = _plainly(self, given, ngroups=ngroups, comp_ids=comp_ids, **options)
     if self.how in CONSTANT:
         return result
@@ -141,35 +165,13 @@ def of_whole(how: str) -> Callable[..., Value]:
     return rule
 
 
-def split(self: Value, data: Value) -> Value:
-    """Return the parts of a column or a table by group, for iteration and for functions of the program."""
-    if not is_traced(data):
-        return _split_plainly(self, data)
-    return [data.iloc[np.flatnonzero(self.ids == number)] for number in range(self.ngroups)]
-
-
-def _split_plainly(self: Value, data: Value) -> Value:
-    return _plain_split(self, data)  # in code that is not read, where the rule does not take its place
-
-
-def refuse_quantile(self: Value, *_: Option, **__: Option) -> Value:
-    raise NoRule("pandas' quantile of groups has no derivative rule: write .agg(lambda part: part.quantile(q))")
-
-
 def aggregate(self: Value, obj: Value, func: Value) -> Value:
     """Return the numbers that a function gives for the parts of a column."""
     found = self._aggregate_series_pure_python(obj, func)
-    if not is_traced(obj):
+    if not holds_traced_numbers(obj):
         return obj.array._cast_pointwise_result(found)
     items = found.tolist()
     return reach.np.array(items, float) if traced_inside(items) else np.array(items)
 
 
-def is_traced(table: Value) -> bool:
-    """Whether a column, or any column of a table, holds traced values."""
-    columns = table._mgr.arrays if isinstance(table, pd.DataFrame) else [table._values]
-    return any(isinstance(column, Tracer) for column in columns)
-
-
-_plain_split = BaseGrouper._get_splitter
-split.runs_python = aggregate.runs_python = True  # type: ignore[attr-defined]
+aggregate.runs_python = True  # type: ignore[attr-defined]

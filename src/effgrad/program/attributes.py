@@ -47,10 +47,15 @@ def special_of(kind: type) -> Special:
 
 def _is_computed(value: Value) -> bool:
     kind = type(value)
-    if kind is property or kind is functools.cached_property:
+    if kind is property or kind is functools.cached_property or _keeps(kind):
         return True
     methods = (getattr(kind, name, None) for name in ("__get__", "__set__", "__delete__"))
     return kind not in BINDING and any(type(method) is FunctionType for method in methods)
+
+
+def _keeps(kind: type) -> bool:
+    """Whether a class of descriptors is pandas' compiled one, which keeps what a function in Python has computed."""
+    return kind.__name__ == "CachedProperty" and kind.__module__ == "pandas._libs.properties"
 
 
 def get(owner: Value, name: str) -> Value:
@@ -119,6 +124,13 @@ def _computed(owner: Value, name: str, found: Value, held: dict[str, Value]) -> 
         if name not in held:
             held[name] = call(found.func)(owner)
         return held[name]
+    if _keeps(kind):
+        kept = getattr(owner, "_cache", None)
+        if kept is None:
+            kept = owner._cache = {}
+        if name not in kept:
+            kept[name] = call(found.fget)(owner)
+        return kept[name]
     reads = getattr(kind, "__get__", None)
     over = hasattr(kind, "__set__") or hasattr(kind, "__delete__")  # a data descriptor precedes the `__dict__`
     if type(reads) is not FunctionType or (name in held and not over):

@@ -24,6 +24,7 @@ from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.coercion import coerced
 from effgrad.program.control import loops
+from effgrad.program.dispatch import WithItems
 from effgrad.program.duck_arrays import assigns_by_ufunc, defines_ufuncs, ufunc_of
 from effgrad.program.handed import each_item
 from effgrad.program.hashed import HASHING, as_key
@@ -70,7 +71,6 @@ from effgrad.program.patterns import class_parts, is_sequence, item_at, items, m
 from effgrad.program.plain_writes import as_objects, by_traced_index, has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
-from effgrad.program.rules_by_callable import WithItems
 from effgrad.program.structured import by_fields, field_of, is_record, parts_of
 from effgrad.program.subclasses import as_array, has_subclass, is_held, is_subclass, perform, read_arrays
 from effgrad.program.texts import formatted, joined, mod, text

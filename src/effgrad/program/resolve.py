@@ -34,6 +34,7 @@ from effgrad.program.caches import cached
 from effgrad.program.carries import carries
 from effgrad.program.creators import CREATORS, creating
 from effgrad.program.dataclass import initialiser, is_generated
+from effgrad.program.dispatch import Unread, WithItems
 from effgrad.program.handed import each_item, hand_out
 from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
@@ -377,9 +378,8 @@ def instance(f: Any) -> Object:
     """Return the target of any other callable object: its rule, or the rewritten `__call__` of its class."""
     if isinstance(f, type):
         return a_class(f)
-    rule = RULES.of_object(f)
-    if rule is not None:
-        return rule if type(rule) is registry.WithItems else reading_callbacks(rule)
+    if (rule := RULES.of_object(f)) is not None:
+        return rule if type(rule) in (WithItems, Unread) else reading_callbacks(rule)
     how = getattr(type(f), "__call__", None)  # noqa: B004 (the function itself is wanted)
     if type(f) is OnDemand:
         return f

@@ -12,16 +12,14 @@ import scipy.special
 
 from effgrad import forks
 from effgrad.arrays.digits import Text, refuse_texts
-from effgrad.arrays.labelled import has_method, of_traced, to_array
+from effgrad.arrays.labelled import has_method, holds_traced_numbers, of_pandas, of_traced, to_array
 from effgrad.arrays.layout import MAY_VIEW, OF_SHARING, to_dtype
-from effgrad.arrays.reach import when_traced
 from effgrad.arrays.signatures import count_of_required, names_of_required, place_of_out
 from effgrad.arrays.traced import Mutable
 from effgrad.arrays.value import (
     FUNCTIONS,
     LISTS,
     REASONS,
-    Smooth,
     Tracer,
     any_traced,
     composed,
@@ -29,7 +27,6 @@ from effgrad.arrays.value import (
     traced_inside,
 )
 from effgrad.arrays.written import memories, read
-from effgrad.effects import handled
 from effgrad.functions import python
 from effgrad.functions.numpy import makers, source
 from effgrad.functions.scipy.tables import Calling, Items, Method, Running
@@ -38,6 +35,7 @@ from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
 from effgrad.primitives.special import definitions as special
 from effgrad.program.coercion import coerced
+from effgrad.program.dispatch import calling, with_rule
 from effgrad.program.duck_arrays import by_each_item, by_protocol, source_of, takes_objects
 from effgrad.program.listed import gathered, gatherer, given_arrays, given_tables, ungathered
 from effgrad.program.object_arrays import (
@@ -98,7 +96,7 @@ class Rules:
         for f in source.CALLING:
             rule = reading(running(f._implementation))
             FUNCTIONS.enter({f: rule})
-            self.table[f] = _calling(f, rule)
+            self.table[f] = calling(f, rule)
 
     def enter(self, rules: list[Reached]) -> None:
         for owner, name, rule in rules:
@@ -190,42 +188,6 @@ def reading(rule: Object) -> Object:
         return result if isinstance(result, np.ndarray) and not result.ndim else read(result)
 
     return called
-
-
-def with_rule(original: Object, rule: Object) -> Object:
-    if type(rule) is Method:
-        return _method(original, *rule)
-    if type(rule) is Calling:
-        return _calling(original, *rule)
-    if type(rule) is Items:
-        return WithItems(original, *rule)
-    return when_traced(original, rule)
-
-
-def _calling(original: Object, rule: Object) -> Object:
-    def dispatch(*args: Object, **kwargs: Object) -> Object:
-        return (rule if handled(Smooth) else original)(*args, **kwargs)
-
-    return dispatch
-
-
-class WithItems:
-    """An object whose items are functions, all with the same rule."""
-
-    def __init__(self, original: Object, rule: Object) -> None:
-        self.original, self.rule = original, rule
-
-    def __getitem__(self, key: Object) -> Object:
-        return when_traced(self.original[key], self.rule)
-
-
-def _method(original: Object, rule: Object, holds: Object) -> Object:
-    def dispatch(self: Object, *args: Object, **kwargs: Object) -> Object:
-        if holds(self) or traced_inside(args) or traced_inside(kwargs):
-            return rule(self, *args, **kwargs)
-        return original(self, *args, **kwargs)
-
-    return dispatch
 
 
 def of_one_number(f: Object, rule: Object, careful: Object) -> Object:
@@ -367,9 +329,18 @@ def _by_class(f: Object, target: Object, args: Object, kwargs: Object) -> Object
             return source(*args, **kwargs)
         by_class = by_protocol(f, args, kwargs)
         return perform(f, target, args, kwargs) if by_class is NotImplemented else by_class
-    if args and of_traced(args[0]) and has_method(args[0], f):
+    of_table = _of_table(f, args, kwargs)
+    return of_table if of_table is not NotImplemented or has_subclass(given) else by_protocol(f, args, kwargs)
+
+
+def _of_table(f: Object, args: Object, kwargs: Object) -> Object:
+    """Return a function of a table, which calls its method; `NotImplemented` if it has no traced numbers."""
+    if not args or not has_method(args[0], f):
+        return NotImplemented
+    if of_traced(args[0]):
         return vars(SOURCES.operations)["call"](getattr(args[0], f.__name__))(*args[1:], **kwargs)
-    return NotImplemented if has_subclass(given) else by_protocol(f, args, kwargs)
+    source = source_of(f) if of_pandas(args[0]) and holds_traced_numbers(args[0]) else None
+    return NotImplemented if source is None else source(*args, **kwargs)
 
 
 # What may be a text, or lists of texts.

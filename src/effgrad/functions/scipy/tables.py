@@ -62,6 +62,12 @@ class Running(NamedTuple):
     definition: Any
 
 
+class Writing(NamedTuple):
+    """A rule of a compiled function, inside derivatives, that gets the program's own arrays, and may write to them."""
+
+    rule: Any
+
+
 class Calling(NamedTuple):
     """A rule that replaces its function inside derivatives, whether or not the arguments are traced.
 
