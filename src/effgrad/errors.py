@@ -16,6 +16,8 @@ from pathlib import Path
 from traceback import walk_stack, walk_tb
 from types import FrameType, TracebackType
 
+from effgrad.public_names import name_of_call, public_module
+
 __all__ = [
     "EffgradError", "EscapedValue", "NoRule", "Detached", "NotDifferentiable", "NotSmooth", "NotFinite",
     "Overwritten", "Irreproducible", "NotStaged", "NoCounterpart", "MemoryLimit", "BlockFailed", "NoWorkers",
@@ -91,7 +93,7 @@ def called(traceback: TracebackType) -> str | None:
     while frames and _inside(frames[-1]):
         frame = frames.pop()
         if not frame.f_code.co_filename.startswith((_PACKAGE, "<")):
-            name = f"{_public(frame.f_globals['__name__'])}.{frame.f_code.co_qualname}"
+            name = name_of_call(frame)
     return name
 
 
@@ -114,7 +116,7 @@ def library_call(frames: Sequence[FrameType] | None = None) -> tuple[str | None,
     name = named[-1].f_code.co_qualname
     for method in (".__init__", ".__call__", ".__new__"):
         name = name.removesuffix(method)
-    return f"{_public(named[-1].f_globals['__name__'])}.{name}", inside
+    return f"{public_module(named[-1].f_globals['__name__'])}.{name}", inside
 
 
 def library_requesting_number() -> str | None:
@@ -143,7 +145,7 @@ def outermost_library_function() -> str | None:
         if not frame.f_code.co_filename.startswith((_PACKAGE, "<")):
             if not _inside(frame):
                 break
-            name = f"{_public(frame.f_globals['__name__'])}.{frame.f_code.co_qualname}"
+            name = name_of_call(frame)
         elif name is None:
             name = compiled_call(frame)
     return name
@@ -160,7 +162,7 @@ def compiled_call(frame: FrameType) -> str | None:
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", "")
     module = getattr(function, "__module__", None) or type(getattr(function, "__self__", None)).__module__
     known = name and not module.startswith("effgrad")
-    return f"{_public(module.removeprefix('_'))}.{name}".removeprefix("builtins.") if known else None
+    return f"{public_module(module.removeprefix('_'))}.{name}".removeprefix("builtins.") if known else None
 
 
 # The advice for functions that take plain numbers only: what to write instead, by the beginning of the function's name.
@@ -201,12 +203,6 @@ def takes_plain(name: str | None, what: str) -> str:
 
 def _of_scipy(frame: FrameType) -> bool:
     return frame.f_globals.get("__name__", "").partition(".")[0] in ("scipy", "sklearn", "statsmodels")
-
-
-def _public(module: str) -> str:
-    """The name of a module as users know it: its part before the first private module."""
-    parts = module.split(".")
-    return ".".join(parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))])
 
 
 def running_frames() -> Iterator[FrameType]:

@@ -22,7 +22,7 @@ FILES = {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.r
 MODULES = {"effgrad." + name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in FILES}
 
 # A folder, or a module of the top folder, is a layer; a layer imports only those before it, and its own.
-LAYERS = ["errors living effects versions forks vocabulary", "nested", "arrays", "primitives trees",
+LAYERS = ["public_names errors living effects versions forks vocabulary", "nested", "arrays", "primitives trees",
           "program functions", "modes", "fast", "api", "fused", "stage", "loop", "toolbox", "spec", "papers", "cli",
           "__init__ __main__"]  # fmt: skip
 RANK = {layer: rank for rank, layers in enumerate(LAYERS) for layer in layers.split()}
