@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from differences import slope
+from stateful_programs import assert_captured
 
 import effgrad
 from effgrad import grad, jvp
@@ -450,3 +451,68 @@ def test_weights_whose_sum_is_zero_are_an_error_of_numpy():
     for run in (f, effgrad.compile(f), effgrad.compile(grad(f))):
         with pytest.raises(ZeroDivisionError):
             run(np.array([0.3, 0.5]))
+
+
+def clamp(value, limits):
+    """The first branch is known when the loop is captured, and what follows the branches belongs to the others."""
+    lower, upper = limits
+    if value is None:
+        return None
+    elif upper is not None and value > upper:
+        return upper
+    elif lower is not None and value < lower:
+        return lower
+    return value
+
+
+def series(x):
+    """A loop that ends by its `return` alone."""
+    term, total, n = 1.0, 1.0, 1
+    while True:
+        term = term * x / n
+        if abs(term) < 1e-13:
+            return total
+        total, n = total + term, n + 1
+
+
+def checked(x, k, message="step {} is one too many"):
+    if k > 50:
+        raise ValueError(message.format(k))
+    text = "it is not a number"
+    if math.isnan(x) or math.isinf(x):
+        raise ValueError(text)
+    assert math.isfinite(x), text
+    return x
+
+
+def in_groups(x, *given):
+    groups = zip(*[iter(given)] * 3, strict=False)
+    return sum(a * np.exp(-((x - b) ** 2) / c) for a, b, c in groups)
+
+
+def ordinary_calls(x):
+    s, settings, rates = x[0], {"rate": 0.9, "limit": x[1]}, []
+    for k in range(40):
+        own = settings.copy()
+        own["rate"] = own["rate"] * x[1]
+        s = clamp(s * own["rate"] + 0.1 * k, (None, 2.0 + own["limit"]))
+        s = checked(s, k) + 0.1 * series(0.1 * s) + 0.1 * math.log(2.0 + s, 3.0) + 0.01 * math.prod([s, 2.0, s])
+        s = s + in_groups(s, 0.1, x[1], 2.0, 0.2, 0.3, x[2]) + 0.1 * x.conj()[2] + 0.1 * x[3:].conjugate()[0]
+    return s + settings["rate"] + len(rates)
+
+
+def test_functions_as_programs_write_them():
+    assert_captured(ordinary_calls)
+
+
+@pytest.mark.parametrize(("x", "text"), [(np.full(4, np.nan), "it is not a number"), (np.ones(4), "message.format")])
+def test_errors_whose_text_is_computed(x, text):
+    def f(x, n):
+        s = x[0]
+        for k in range(n):
+            s = checked(0.9 * s, k)
+        return s
+
+    with pytest.raises(ValueError, match=text):
+        effgrad.compile(f)(x, 60)
+    assert effgrad.compile(f)(np.ones(4), 50) == pytest.approx(0.9**50, rel=1e-12)

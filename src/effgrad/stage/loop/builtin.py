@@ -110,8 +110,10 @@ def _together(c: Symbols, found: Sequence[Counted | Iterator[Value]], strict: bo
 def _grouped(c: Symbols, items: Iterated, size: int, strict: bool) -> Iterated:
     """`zip` of one iterator several times, which takes as many items together."""
     counted = c.each(items)
-    if not isinstance(counted, Counted) or counted.steps is None or strict:
-        raise NotCaptured("zip of one iterator several times")
+    if not isinstance(counted, Counted):
+        return c.iterator(zip(*[counted] * size, strict=strict))
+    if counted.steps is None or strict:
+        raise NotCaptured("zip of one iterator several times, whose length is not known")
     numbers, item = counted.steps, counted.item
     count, step = len(numbers) // size, numbers.step
     return c.iterator(Counted(0, count, 1, lambda i: tuple(
@@ -377,23 +379,3 @@ def _dict(c: Symbols, *pairs: Value, **named: Value) -> Value:
     if is_symbolic(*[key for key, _ in found]):
         raise NotCaptured("a value that the loop computes, as the key of a dictionary")
     return {**dict(found), **named}
-
-
-_MATH = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
-
-
-def _of_math(f: Function, c: Symbols, *args: Value) -> Value:
-    if not is_symbolic(*args):
-        return f(*args)
-    primitive = primitive_of(getattr(np, _MATH.get(f.__name__, f.__name__)))
-    if primitive is None or len(args) > 1 and f is math.log:
-        raise NotCaptured(f"math.{f.__name__}")
-    return c.elementwise(primitive, *args)
-
-
-# The functions of `math` that NumPy has too.
-_MATH_RULES = [rule(f)(functools.partial(_of_math, f)) for f in (
-    math.sin, math.cos, math.tan, math.exp, math.sqrt, math.tanh, math.sinh, math.cosh,
-    math.log1p, math.expm1, math.fabs, math.hypot, math.copysign, math.log, math.pow, math.atan2, math.asin, math.acos,
-    math.atan,
-)]  # fmt: skip

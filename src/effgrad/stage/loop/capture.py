@@ -26,6 +26,7 @@ from effgrad.stage.loop import (
     library,
     lists,
     masks,
+    mathematics,
     objects,
     planes,
     registry,
@@ -58,7 +59,8 @@ from effgrad.stage.loop.operands import (
 )
 from effgrad.stage.loop.places import Place, setter
 
-RULES = evaluator.RULES | registry.rules_in(vars(derivatives)) | registry.rules_in(vars(functions))
+RULES = evaluator.RULES | {f: run for m in (derivatives, functions, mathematics) for f, run in (
+    registry.rules_in(vars(m)).items())}  # fmt: skip
 
 
 class Capture(Inlining):
@@ -78,7 +80,11 @@ class Capture(Inlining):
             if isinstance(s, ast.If):
                 test = self.truth(self.condition(s.test, frame))
                 if isinstance(test, bool):
-                    self.body(s.body if test else s.orelse, frame)
+                    chosen = s.body if test else s.orelse
+                    if any(map(leaves, chosen)):
+                        self.body([*chosen, *statements[number + 1 :]], frame)
+                        return
+                    self.body(chosen, frame)
                 elif leaves(s):
                     raise Returned(self.returned(test, s, statements[number + 1 :], frame))
                 else:
@@ -301,14 +307,20 @@ class Capture(Inlining):
             return derivatives.called(self, derivative, list(map(self.current, args)), kwargs)
         if isinstance(f, derivatives.Pullback):
             return f(*args)
-        if type(getattr(f, "__self__", None)) is dict and f.__name__ in ("items", "values", "get"):
-            if symbolic(args[:1]):
-                raise NotCaptured("a value that the loop computes, as the key of a dictionary")
-            found = self.places.read(f, args)
-            return self.held(found.name) if isinstance(found, Place) else self.lift(found)
+        if type(getattr(f, "__self__", None)) is dict and f.__name__ in ("items", "values", "get", "copy"):
+            return self.of_dictionary(f, args)
         if lists.is_append(f):
             return lists.extend_now(self, f.__self__, args)
         return self.call_of_users(f, args, kwargs)
+
+    def of_dictionary(self, f: Value, args: list[Value]) -> Value:
+        """Call a method of a dictionary that reads its items."""
+        if f.__name__ == "copy":
+            return self.own({key: self.subscript(f.__self__, key) for key in f.__self__})
+        if symbolic(args[:1]):
+            raise NotCaptured("a value that the loop computes, as the key of a dictionary")
+        found = self.places.read(f, args)
+        return self.held(found.name) if isinstance(found, Place) else self.lift(found)
 
     def call_of_users(self, f: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call a method, an object or a function of the program, or a library's function that has no side effects."""

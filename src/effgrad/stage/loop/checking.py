@@ -21,7 +21,7 @@ def raise_(c: Evaluator, s: ast.Raise, frame: Frame) -> None:
     error = None if e is None else c.expression(e, frame)
     if not isinstance(error, type) or not issubclass(error, Exception) or len(args) > 1:
         raise NotCaptured("`raise`")
-    c.check(constant(False, BOOL), _text(args[0]) if args else "", error)
+    c.check(constant(False, BOOL), _text(args[0], c, frame) if args else "", error)
     raise Raised("`raise`, which every step comes to")
 
 
@@ -30,17 +30,21 @@ def assert_(c: Evaluator, s: ast.Assert, frame: Frame) -> None:
     test = c.truth(c.condition(s.test, frame))
     if test is not True:
         flag = constant(False, BOOL) if isinstance(test, bool) else test
-        c.check(flag, _text(s.msg) if s.msg else "", AssertionError)
+        c.check(flag, _text(s.msg, c, frame) if s.msg else "", AssertionError)
 
 
-def _text(e: ast.expr) -> str:
-    """The text of an error, in which the placeholders of an f-string appear as source text."""
+def _text(e: ast.expr, c: Evaluator, frame: Frame) -> str:
+    """The text of an error, in which the placeholders of an f-string, and computed texts, appear as source text."""
     if isinstance(e, ast.Constant):
         return str(e.value)
-    if not isinstance(e, ast.JoinedStr):
-        raise NotCaptured("an error whose text is computed")
-    parts = [f"{{{ast.unparse(v.value)}}}" if isinstance(v, ast.FormattedValue) else _text(v) for v in e.values]
-    return "".join(parts)
+    if isinstance(e, ast.JoinedStr):
+        return "".join(map(_part, e.values))
+    known = c.expression(e, frame) if isinstance(e, ast.Name) else None
+    return known if isinstance(known, str) else f"{{{ast.unparse(e)}}}"
+
+
+def _part(e: ast.expr) -> str:
+    return f"{{{ast.unparse(e.value)}}}" if isinstance(e, ast.FormattedValue) else str(ast.literal_eval(e))
 
 
 def with_(c: Value, s: ast.With, frame: Frame) -> None:

@@ -64,9 +64,12 @@ def without_returns(loop: Loop) -> tuple[list[ast.stmt], Loop]:
     return [assigned(LEFT, ast.Constant(False), loop)], _breaking(loop)
 
 
-def result_of(loop: ast.stmt) -> ast.If:
-    """`if LEFT: return RESULT`."""
+def result_of(loop: Loop) -> ast.stmt:
+    """`if LEFT: return RESULT`, or `return RESULT` after a loop that ends in no other way."""
     value = ast.copy_location(ast.Return(_name(RESULT, loop)), loop)
+    is_endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+    if is_endless and not jumps(loop.body, ast.Break):
+        return value
     return ast.copy_location(ast.If(_name(LEFT, loop), [value], []), loop)
 
 

@@ -330,6 +330,8 @@ def method(c: Symbols, value: View | Lazy, name: str, args: list[Value], kwargs:
         return c.copy(c.call(np.ravel, [value, *args], kwargs))
     if set(kwargs) - {"copy"}:
         raise NotCaptured(f"the method {name!r} with the arguments {sorted(kwargs)}")
+    if name in ("conj", "conjugate"):  # of real numbers: itself
+        return value
     if name == "copy":
         return _copy(c, value)
     if name == "astype":
