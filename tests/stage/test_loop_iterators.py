@@ -112,6 +112,38 @@ def groups(x, y, s):
     return 0.5 * s
 
 
+def first(s, factors):
+    for f in factors:
+        if s * f > 0.8:
+            return s * f
+    return 0.5
+
+
+def breaks_in_lists(x, y, s):
+    for f in (0.1, x[0], 0.9, 2.0):
+        t = s * f
+        if t > 0.3:
+            break
+        s = s + 0.01 * t
+    else:
+        t = 0.2
+    for k, v in enumerate([x[0], y[1], 0.4]):
+        if k == 0:
+            continue
+        for w, key in zip((1.0, 2.0, 3.0), "abc", strict=True):
+            if w * v > s:
+                break
+            s = 0.9 * s + 0.05 * w * (key != "b")
+        if v < s:
+            break
+    for v in (y[k] * s for k in range(3)):
+        if v > 0.2:
+            break
+        y[2] = 0.9 * y[1]
+        s = 0.5 * s + 0.1
+    return 0.5 * s + 0.1 * t + 0.1 * first(s, [0.5, 1.0, 2.0, x[1]])
+
+
 def asks_for_the_class(x, y, s):
     return 0.9 * s if isinstance(lambda: s, type(program)) and hasattr(lambda: s, "__call__") else s  # noqa: B004
 
@@ -119,7 +151,7 @@ def asks_for_the_class(x, y, s):
 @pytest.mark.parametrize("body", [
     items_of_a_generator, a_generator_with_a_name, an_array_beside_a_list, iterators_of_iterators, a_map_and_a_filter,
     choices, unpacked_generators, iterators_of_functions, flat_elements, functions_of_a_comprehension, groups,
-    asks_for_the_class,
+    asks_for_the_class, breaks_in_lists,
 ])  # fmt: skip
 def test_iterators_that_are_used_up_where_they_are_made(body):
     assert_captured(program(body))
@@ -153,6 +185,25 @@ def an_iterator_that_steps_use_up(x, y, s):
     return s
 
 
+def items_that_python_may_not_ask_for(x, y, s):
+    for v in (y[k] for k in (0, 1, 2, 7)):
+        s = s + 0.1 + 0.1 * v
+        if s > 0.0:
+            break
+    for v in (np.linalg.solve(np.eye(4) * (s + k), x)[0] for k in range(3)):
+        s = 0.9 * s + 0.1 * v
+        if s > 0.5:
+            break
+    return 0.5 * s
+
+
+def a_key_that_values_choose(x, y, s):
+    for key in ("a", "b"):  # noqa: B007
+        if s > 0.4:
+            break
+    return 0.8 * s if key == "a" else 0.7 * s + 0.2
+
+
 def a_class_of_iterators(x, y, s):
     """The answer was False."""
     return 0.9 * s if isinstance(zip(x, y, strict=True), zip) else 2.0 * s
@@ -165,6 +216,7 @@ def sums_of_one_iterator(x, y, s):
 
 @pytest.mark.parametrize("body", [
     an_iterator_that_is_used_twice, an_iterator_that_steps_use_up, sums_of_one_iterator, a_class_of_iterators,
+    items_that_python_may_not_ask_for, a_key_that_values_choose,
 ])  # fmt: skip
 def test_an_iterator_that_may_be_used_up_already_is_not_captured(body):
     with warnings.catch_warnings():

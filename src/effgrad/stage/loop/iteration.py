@@ -27,6 +27,7 @@ from effgrad.stage.loop.desugar import (
     origin,
     skip,
     stop,
+    unless,
     with_test_inside,
     without_jumps,
     without_returns,
@@ -35,7 +36,7 @@ from effgrad.stage.loop.frames import Facts, Frame
 from effgrad.stage.loop.generators import Generator
 from effgrad.stage.loop.ir import Branch, Repeat, Store, While
 from effgrad.stage.loop.lists import Lists
-from effgrad.stage.loop.names import bound, exposed, read_after, reads
+from effgrad.stage.loop.names import bound, exposed, read_after, reads, written_arrays
 from effgrad.stage.loop.operands import Complex, Counted, Lazy, Value, View, flat
 
 # The fact about a `while` that it takes a step, which the surrounding program asks after the loop.
@@ -90,8 +91,8 @@ class Iteration(Branches):
         if not isinstance(counted, Counted):
             if not self.block and not self.depth and not self.calls:
                 raise Declined("a loop over a list")
-            with frame.followed_by([*s.body, *frame.rest]):
-                self.unrolled(s, counted, frame)
+            with frame.followed_by([*s.body, *s.orelse, *frame.rest]):
+                (self.unrolled_until if jumps(s.body, ast.Break) else self.unrolled)(s, counted, frame)
         else:
             with frame.followed_by(()):
                 (self.for_until if jumps(s.body, ast.Break) else self.repeat)(s, counted, frame)
@@ -122,9 +123,31 @@ class Iteration(Branches):
         given = list(given[0]) if f is np.ndindex and isinstance(given[0], tuple) else given
         return given if f is itertools.product else [self.call(range, [n], {}) for n in given]
 
+    def unrolled_until(self, s: ast.For, items: Iterator[Value], frame: Frame) -> None:
+        """Write out a loop with `break` over known items: each step runs if none before it has ended the loop."""
+        name = f"$item{label(s)}"
+        item = ast.copy_location(ast.Name(name, ast.Load()), s)
+        step = unless(stop(s), [ast.copy_location(ast.Assign([s.target], item), s), *without_jumps(s)], s)
+        frame.own[stop(s)] = False
+        for frame.own[name] in self.without_statements(items):
+            self.body([step], frame)
+        self.body([unless(stop(s), s.orelse, s)] if s.orelse else [], frame)
+        for own in (name, stop(s), skip(s)):
+            frame.own.pop(own, None)
+
+    def without_statements(self, items: Iterator[Value]) -> Iterator[Value]:
+        """The items of an iterator, also those that Python may not ask for; raises if one of them is computed."""
+        nothing = object()
+        while True:
+            with self.new_block() as block:
+                item = next(items, nothing)
+            if block:
+                raise NotCaptured("`break` in a loop over items that are computed")
+            if item is nothing:
+                return
+            yield item
+
     def unrolled(self, s: ast.For, items: Iterable[Value], frame: Frame) -> None:
-        if jumps(s.body, ast.Break):
-            raise NotCaptured("`break` in a loop over a list")
         body = without_jumps(s)
         for item in items:
             self.bind(s.target, item, frame)
@@ -330,7 +353,7 @@ class Iteration(Branches):
         self.materialize_all()
         test: list[ast.stmt] = [ast.Expr(s.test)] if isinstance(s, ast.While) else []
         body = [*test, *body]
-        for name in written(body):
+        for name in written_arrays(body):
             if isinstance(value := frame.own.get(name), Lazy) and value.shape:
                 self.as_memory(value)
         inner, outer = self.places.of_loop.get(origin(s), set()) & frame.own.keys(), set()
@@ -367,29 +390,6 @@ def written_out(s: ast.For, counted: Counted | Iterator[Value]) -> Counted | Ite
     items = [x for b in s.body for x in ast.walk(b) if isinstance(x, ast.Subscript) and is_item(x)]
     counts = any(reads(x.slice, name) for x in items for name in bound([s.target]))
     return map(counted.item, steps) if counts else counted
-
-
-# NumPy's functions that write to their first argument, and array methods that write to their array.
-_WRITERS = frozenset(("at", "copyto", "put", "putmask", "place", "fill_diagonal", "fill", "sort", "itemset"))
-
-
-def written(body: Sequence[ast.stmt]) -> set[str]:
-    """The names of arrays that statements write to in place, as far as the syntax shows it."""
-    nodes = [x for s in body for x in ast.walk(s)]
-    places: list[ast.expr] = [x for x in nodes if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store)]
-    places += [x.target for x in nodes if isinstance(x, ast.AugAssign)]
-    for call in (x for x in nodes if isinstance(x, ast.Call)):
-        places += [k.value for k in call.keywords if k.arg == "out"]
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _WRITERS:
-            places += [call.func.value, *call.args[:1]]
-    return {name for place in places for name in _base(place)}
-
-
-def _base(place: ast.expr) -> set[str]:
-    """The name of the array that an expression such as `a[i].T` is a part of."""
-    while isinstance(place, ast.Subscript | ast.Attribute):
-        place = place.value
-    return {place.id} if isinstance(place, ast.Name) else set()
 
 
 def span_of(start: Affine, stop: Affine, step: int, steps: range | None) -> tuple[Affine, Affine]:

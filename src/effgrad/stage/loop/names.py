@@ -154,3 +154,26 @@ def path_to(
             if found:
                 return [(statements, place, holder), *found]
     return []
+
+
+# NumPy's functions that write to their first argument, and array methods that write to their array.
+_WRITERS = frozenset(("at", "copyto", "put", "putmask", "place", "fill_diagonal", "fill", "sort", "itemset"))
+
+
+def written_arrays(body: Sequence[ast.stmt]) -> set[str]:
+    """The names of arrays that statements write to in place, as far as the syntax shows it."""
+    nodes = [x for s in body for x in ast.walk(s)]
+    places: list[ast.expr] = [x for x in nodes if isinstance(x, ast.Subscript) and isinstance(x.ctx, ast.Store)]
+    places += [x.target for x in nodes if isinstance(x, ast.AugAssign)]
+    for call in (x for x in nodes if isinstance(x, ast.Call)):
+        places += [k.value for k in call.keywords if k.arg == "out"]
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _WRITERS:
+            places += [call.func.value, *call.args[:1]]
+    return {name for place in places for name in _base(place)}
+
+
+def _base(place: ast.expr) -> set[str]:
+    """The name of the array that an expression such as `a[i].T` is a part of."""
+    while isinstance(place, ast.Subscript | ast.Attribute):
+        place = place.value
+    return {place.id} if isinstance(place, ast.Name) else set()
