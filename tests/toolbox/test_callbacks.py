@@ -74,6 +74,10 @@ PROGRAMS = {
     "curve_fit": (lambda a: so.curve_fit(lambda t, b: b * t, T, a**2 * T)[0][0], lambda a: a**2),
     "nnls": (lambda a: so.nnls(np.eye(2), np.array([a**2, -a]))[0][0], lambda a: a**2),
     "linprog": (lambda a: so.linprog([-1.0], A_ub=np.array([[a]]), b_ub=[1.0]).x[0], lambda a: 1 / a),
+    "linprog of columns": (
+        lambda a: so.linprog([[-1.0], [-1.0]], A_ub=np.array([[a, 0.0], [0.0, 1.0]]), b_ub=[[1.0], [2.0]]).x[0],
+        lambda a: 1 / a,
+    ),
     "solve_ivp": (lambda k: decay(k).y[0, -1], lambda k: np.exp(-k)),
     "solve_ivp at times": (lambda k: np.sum(decay(k, t_eval=np.array([0.5, 1.0])).y),
                            lambda k: np.exp(-k) + np.exp(-k / 2)),

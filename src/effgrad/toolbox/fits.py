@@ -222,6 +222,13 @@ def _listed(bounds: Value) -> list[Value]:
     return [bounds] if pair else [*bounds]
 
 
+def _part(name: str, value: Value) -> Value:
+    """Return a part of a linear program as an array, or None if it is not given; `c` and `b` may be columns."""
+    if value is None:
+        return None
+    return _dense(value) if name[0] == "A" else np.ravel(_dense(value))
+
+
 @rule_of(scipy.optimize.linprog)
 def _linprog(call: Call) -> Value:
     result = call.run(bounds=plain_bounds(call.get("bounds")))
@@ -232,9 +239,7 @@ def _linprog(call: Call) -> Value:
         raise NotDifferentiable(f"scipy.optimize.linprog has found no solution to differentiate: {result.message}")
     if call.get("integrality") is not None and np.any(call.get("integrality")):
         raise NoRule("scipy.optimize.linprog has a derivative rule for real unknowns: integers change in steps")
-    c, a_ub, b_ub, a_eq, b_eq = (
-        _dense(given[name]) if given[name] is not None else None for name in ("c", "A_ub", "b_ub", "A_eq", "b_eq")
-    )
+    c, a_ub, b_ub, a_eq, b_eq = (_part(name, given[name]) for name in ("c", "A_ub", "b_ub", "A_eq", "b_eq"))
     rows = bounds_as_rows(_listed(call.get("bounds")), len(result.x))
     rows += [Row(lambda x: a_ub @ x, -np.inf, b_ub)] if a_ub is not None else []
     rows += [Row(lambda x: a_eq @ x, b_eq, b_eq)] if a_eq is not None else []
