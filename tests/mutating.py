@@ -218,18 +218,20 @@ def generate(seed, steps=10, loops=False, generators=False):
     with np.errstate(all="ignore"):
         for line in lines:
             exec(line, scope)
+        known = [set(scope)] * len(lines)  # after each line
         attempts = 0
         while len(lines) < steps + 4 and attempts < 200:
             attempts += 1
             line = loop(random, scope, generators) if loops and random.random() < 0.5 else statement(random, scope)
             if line and runs(line, scope):
                 lines.append(line)
+                known.append(set(scope))
     names = [name for name in scope if name[0] == "a" and name[1:].isdigit()]
     total = " + ".join(f"np.sum(np.sin({name})) * {k + 1.0}" for k, name in enumerate(names))
     numbers = "".join(f" + np.sin({name})" for name in scope if name[0] == "s" and name[1:].isdigit())
     lines.append(f"return {total}{numbers}")
     cut = int(random.integers(4, len(lines))) if loops and random.random() < 0.6 else 0
-    return HEAD + (in_two(lines, cut) if cut else defined("f", lines)), x
+    return HEAD + (in_two(lines, cut, known[cut - 1]) if cut else defined("f", lines)), x
 
 
 def defined(name, lines):
@@ -237,9 +239,9 @@ def defined(name, lines):
     return f"def {name}(x):\n" + "".join(textwrap.indent(line, "    ") + "\n" for line in lines)
 
 
-def in_two(lines, cut):
+def in_two(lines, cut, known):
     """A function for the first lines, which returns the names that they bind, and `f`, which calls it."""
-    bound = ", ".join(sorted(set(re.findall(r"\b[as]\d+\b", "\n".join(lines[:cut])))))
+    bound = ", ".join(sorted(known & {*re.findall(r"\b[as]\d+\b", "\n".join(lines[:cut]))}))
     first = defined("first", [*lines[:cut], f"return {bound}"])
     return first + "\n\n" + defined("f", [f"{bound} = first(x)", *lines[cut:]])
 
