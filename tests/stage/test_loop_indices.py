@@ -158,3 +158,24 @@ def test_what_a_table_selects_is_passed_back_before_its_adjoint_is_cleared(n):
     x = np.linspace(0.1, 1.0, 2 * n)
     np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(x), effgrad.grad(f)(x), rtol=1e-12)
     assert (effgrad.grad(f)(x)[table] != 0).all()
+
+
+@pytest.mark.parametrize("start", [0, 1, -3])
+def test_integers_are_compared_where_bounds_depend_on_outer_steps(start):
+    """The bounds of j, which are quotients, and k itself are largest in different steps."""
+
+    def f(x):
+        a, s = x * 1.0, 0.0
+        for k in range(start, 8):
+            for j in range((k + 1) // 2):
+                if j != k - j - 1:
+                    a[j] = a[j] * 0.9 + a[7 - j]
+                if 2 * j < k - 1:
+                    s = s + a[j] * k
+                if j > k % 3 - k // 3:
+                    s = s - a[k]
+        return s + np.sum(a)
+
+    x = np.linspace(0.3, 1.7, 8)
+    assert effgrad.compile(f)(x) == pytest.approx(f(x), rel=1e-12)
+    np.testing.assert_allclose(effgrad.compile(effgrad.grad(f))(x), effgrad.grad(f)(x), rtol=1e-12)

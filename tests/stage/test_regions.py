@@ -368,7 +368,7 @@ def test_functions_of_numpy_in_loops(body):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("yield x", "generator"),
+        ("yield x", "yield"),
         ("x = x[1:]", "shape"),
         ("print(i)", "print"),
     ],

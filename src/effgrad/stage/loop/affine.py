@@ -166,8 +166,8 @@ class Ranges:
         value = affine(value)
         for name in reversed(self.bounds):
             k = value.coefficient(name)
-            if k:
-                value = value.substitute({name: self.bounds[name][k > 0]})
+            if k:  # an atom may depend on the variable too, and be largest elsewhere
+                value = value + (self.bounds[name][k > 0] - variable(name)) * k
         for atom, k in value.terms:
             bound = None if type(atom) is str else (self.cells.get(atom) or self.reach(atom))[k > 0]
             if bound is None and unknown is not None:

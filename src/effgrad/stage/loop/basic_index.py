@@ -22,6 +22,7 @@ from effgrad.stage.loop.element import (
     ZERO,
     cast,
     element,
+    seen,
     widened,
 )
 from effgrad.stage.loop.operands import Axis, Extent, Lazy, Value, View, times, whole_view, without_axes
@@ -53,7 +54,7 @@ class Indexed(Statements):
         def at(point: list[Affine]) -> Element:
             return value.element([i if k is None else times(point[k], step) + i for i, step, k in picks])
 
-        return _of_index(self.view_of(self.lazy_at([n for _, n in axes], at), value), key)
+        return _of_index(self.view_of(self.lazy_at([n for _, n in axes], at), value, mark=seen), key)
 
     def _picked(self, shape: Sequence[Extent], key: Value) -> tuple[list[Value], list[tuple[int | None, Extent]]]:
         """The start, step and position in the result of each axis; for each axis of the result its source, extent."""

@@ -167,18 +167,27 @@ def widened(e: Element) -> Element:
 
 
 def seen(e: Element) -> Element:
-    """An element of an expression as one of a view of it, whose axes may lie in memory in another order."""
-    return e if e.op in ("load", "constant", "index") else application(_cast(e.dtype), (e,), e.dtype)
+    """An element of an expression as one of a view of it; the indices of a load tell by themselves what it sees."""
+    return e if e.op in ("load", "constant", "index") else application(_cast(e.dtype, "seen"), (e,), e.dtype)
+
+
+def turned(e: Element) -> Element:
+    """An element as one of an array whose axes may lie in memory in another order than those of the expression."""
+    return application(_cast(e.dtype, "turned"), (e,), e.dtype)
+
+
+def is_turned(e: Element) -> bool:
+    return e.op is _cast(e.dtype, "turned")
 
 
 def is_seen(e: Element) -> bool:
-    """Whether an element is one of a view of an expression."""
-    return e.op is _cast(e.dtype) and e.args[0].dtype == e.dtype
+    """Whether an element is that of a view of an expression, or is `turned`."""
+    return is_turned(e) or e.op is _cast(e.dtype, "seen")
 
 
 @functools.cache
-def _cast(dtype: DType) -> Primitive:
-    return Primitive("cast", dtype.type, "cast", (), ())
+def _cast(dtype: DType, name: str = "cast") -> Primitive:
+    return Primitive(name, dtype.type, "cast", (), ())
 
 
 def replaced(e: Element, values: dict[Element, Element]) -> Element:

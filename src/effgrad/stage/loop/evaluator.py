@@ -201,7 +201,7 @@ class Evaluator(Choices):
     def expression(self, e: ast.expr, frame: Frame) -> Value:
         handler = getattr(self, f"_{type(e).__name__}", None)
         if handler is None:
-            raise NotCaptured(f"`{type(e).__name__}` in an expression")
+            raise NotCaptured(f"`{type(e).__name__.lower()}` in an expression")
         return handler(e, frame)
 
     def _Constant(self, e: ast.Constant, frame: Frame) -> Value:

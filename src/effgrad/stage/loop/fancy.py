@@ -13,7 +13,19 @@ from effgrad.program.resolve import call
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine, new_point
 from effgrad.stage.loop.basic_index import full_key
 from effgrad.stage.loop.buffers import INT, constant, index, integer
-from effgrad.stage.loop.element import ADD, EQUAL, GREATER_EQUAL, LESS, OR, WHERE, cast, element, primitive_of, widened
+from effgrad.stage.loop.element import (
+    ADD,
+    EQUAL,
+    GREATER_EQUAL,
+    LESS,
+    OR,
+    WHERE,
+    cast,
+    element,
+    primitive_of,
+    turned,
+    widened,
+)
 from effgrad.stage.loop.ir import OF_RULE, OF_WHOLE, Apply, Repeat, Statement, Store
 from effgrad.stage.loop.operands import (
     Extent,
@@ -128,7 +140,10 @@ def _inside(c: Symbols, key: Value, n: Extent) -> Lazy:
 def gather(c: Symbols, value: View | Lazy, key: Value) -> Lazy:
     """`value[key]` for arrays of integers, which is a copy."""
     points = Points(c, value.shape, key)
-    return c.lazy_at(points.shape, lambda point: value.element(points.at(point)))
+    found = c.lazy_at(points.shape, lambda point: value.element(points.at(point)))
+    if points.listed.start > 0:  # NumPy has the axes of the arrays first in memory
+        found.value = turned(found.value)
+    return found
 
 
 def scatter(c: Symbols, view: View, key: Value, value: Value) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from effgrad.stage.loop.affine import Affine, affine, variable
 from effgrad.stage.loop.buffers import Buffer, Element, loads, topological
-from effgrad.stage.loop.element import WHERE, is_seen, widened
+from effgrad.stage.loop.element import WHERE, is_seen, is_turned, widened
 from effgrad.stage.loop.ir import Apply, Block, Map, walk
 
 
@@ -54,12 +54,11 @@ def _turns(filling: Filling, turned: set[Buffer]) -> bool:
     own = [i.variables() for i in filling.indices]
     rank = {name: k for name, _ in filling.dims for k, names in enumerate(own) if name in names}
     for e in topological([filling.value]):
-        if is_seen(e) and len(rank.keys() & e.variables()) > 1:
+        if is_turned(e) and len(rank.keys() & e.variables()) > 1:
             return True
         if e.op == "load":
             axes = [k for i in e.args[1] for k in sorted(rank[name] for name in i.variables() if name in rank)]
-            listed = any(_is_listed(i, rank) for i in e.args[1][1:])  # NumPy has the axes of such indices first
-            if len(set(axes)) > 1 and (axes != sorted(axes) or listed or e.args[0] in turned):
+            if len(set(axes)) > 1 and (axes != sorted(axes) or e.args[0] in turned):
                 return True
     return False
 

@@ -26,7 +26,7 @@ from effgrad.stage.loop.buffers import (
     topological,
 )
 from effgrad.stage.loop.doubtful import Numbers
-from effgrad.stage.loop.element import TYPES, WHERE, cast, element, result_dtype, seen
+from effgrad.stage.loop.element import TYPES, WHERE, cast, element, result_dtype, turned
 from effgrad.stage.loop.frames import FactFound, Facts
 from effgrad.stage.loop.ir import Block, Check, Dims, Map, Store
 from effgrad.stage.loop.operands import (
@@ -262,11 +262,11 @@ class Statements(Numbers):
             self.materialize(lazy)
         return lazy
 
-    def view_of(self, value: T, *of: Value) -> T:
-        """Return a value, and note that in NumPy it is, or may be, a view of the other values."""
+    def view_of(self, value: T, *of: Value, mark: Callable[[Element], Element] = turned) -> T:
+        """Return a value, and note that in NumPy it is, or may be, a view of the other values; `mark` its elements."""
         for new in arrays_in(value):
             if isinstance(new, Lazy) and new.shape and not any(new is old for old in arrays_in(of)):
-                new.value = seen(new.value)
+                new.value = mark(new.value)
             for old in arrays_in(of):
                 if new.shape and not old.shape:  # a step may carry a copy of the one, and not of the other
                     raise NotCaptured("a view with axes of an array without axes")
