@@ -140,10 +140,25 @@ def by_a_branch(x):
     return a
 
 
+def by_an_expression(x):
+    m = np.outer(x, [1.0, 2.0, 3.0, 4.0])
+    for k in range(STEPS):
+        a = m.T * k if k % 3 < 2 else m * k
+    return a
+
+
+def half_in_order(x):
+    """Return an array of three axes, of which one operand has two in order, and another one the other two turned."""
+    for k in range(STEPS):
+        m = np.outer(x, [1.0, k])
+        a = m[:, :, None] + np.ones((3, 2)).T * np.sin(k)
+    return a
+
+
 TURNED = [
     column, column_of_a_matrix, turned, like_a_turned_one, filled_like_a_turned_one, turned_before, exchanged,
     sum_of_turned, columns, every_other, joined, stacked, chosen_elements, contracted, repeated, of_other_differences,
-    by_a_branch,
+    by_a_branch, by_an_expression, half_in_order,
 ]  # fmt: skip
 
 
@@ -203,7 +218,14 @@ def rolled(x):
     return a
 
 
-IN_ORDER = [matrix_of_rows, copies, copied_column, products, rows, sums, flattened, rolled]
+def symmetric(x):
+    a = np.outer(x, [1.0, 2.0, 3.0, 4.0])
+    for _ in range(STEPS):
+        a = 0.3 * a.T + 0.4 * np.sin(a) + 0.1
+    return a
+
+
+IN_ORDER = [matrix_of_rows, copies, copied_column, products, rows, sums, flattened, rolled, symmetric]
 
 
 def program(make, view):

@@ -44,6 +44,8 @@ def right_decides(other: Value) -> bool:
         return not of_pandas(other)
     if hasattr(kind, "__array_ufunc__"):
         return kind.__array_ufunc__ is None or not hasattr(kind, "__array__")
+    if isinstance(other, type):
+        return False
     return hasattr(other, "tocsr") or (getattr(other, "__array_priority__", 0) > 0 and not hasattr(kind, "__dlpack__"))
 
 

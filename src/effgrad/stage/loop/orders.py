@@ -5,7 +5,7 @@ on that: whether a `ravel` is a view, in which order a sum adds. The statements 
 they leave open counts as another order.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from effgrad.stage.loop.affine import Affine, affine, variable
@@ -50,17 +50,32 @@ def _fillings(block: Block) -> Iterable[Filling]:
 
 
 def _turns(filling: Filling, turned: set[Buffer]) -> bool:
-    """Whether the axes of an operand may not lie in memory in the order of the axes of the result."""
+    """Whether the axes of the result may not lie in memory in their order, given the arrays of which this holds.
+
+    NumPy exchanges two axes of a result only if no operand has both in order (its `nditer`, with order "K").
+    """
     own = [i.variables() for i in filling.indices]
     rank = {name: k for name, _ in filling.dims for k, names in enumerate(own) if name in names}
+    # For each expression: whether its axes may be turned; None if it has too few axes to decide that.
+    found: dict[Element, bool | None] = {}
     for e in topological([filling.value]):
-        if is_turned(e) and len(rank.keys() & e.variables()) > 1:
-            return True
         if e.op == "load":
-            axes = [k for i in e.args[1] for k in sorted(rank[name] for name in i.variables() if name in rank)]
-            if len(set(axes)) > 1 and (axes != sorted(axes) or e.args[0] in turned):
-                return True
-    return False
+            found[e] = _load_turns(e, rank, turned)
+        elif is_turned(e):
+            found[e] = True if len(rank.keys() & e.variables()) > 1 else None
+        else:
+            states = [] if isinstance(e.op, str) else [found[a] for a in e.args]
+            in_order = False in states and not (e.op is WHERE and True in states)  # it may be a choice of one of them
+            found[e] = False if in_order else True if True in states else None
+    return found[filling.value] is True
+
+
+def _load_turns(e: Element, rank: Mapping[str, int], turned: set[Buffer]) -> bool | None:
+    """Whether the axes of a loaded array may be turned; None if it does not have all axes of the result, in order."""
+    axes = [k for i in e.args[1] for k in sorted(rank[name] for name in i.variables() if name in rank)]
+    if len(set(axes)) > 1 and (axes != sorted(axes) or e.args[0] in turned):
+        return True
+    return False if len(axes) == len(rank) > 1 else None
 
 
 def _leaves_gaps(filling: Filling, apart: set[Buffer]) -> bool:
