@@ -22,6 +22,9 @@ LACKING = [
         r"test_sharing.py::test_results_are_written_\w+\[np.dot\]": "does not say how its arguments are called",
         r"test_sharing.py::test_results_share_\w+\[np.fix\]": "reads an array after it has written to it",
     }),
+    (f"SciPy {scipy.__version__}", SCIPY < (1, 16), {
+        r"test_columns_read_by_pandas.py::\w+\[(filled_gaps|.*Window)": "is older than pandas asks for",
+    }),
     (f"SciPy {scipy.__version__}", SCIPY < (1, 17), {
         r"test_linear_algebra.py::test_(the_value|first_and)\w+\[(scipy (cholesky|cholesky lower|eigh|eigvalsh upper"
         r"|qr economic|qr r|solve)|schur complex|polar|solve_triangular|sqrtm|logm|logm across the cut|cosm"
