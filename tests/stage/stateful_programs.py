@@ -14,6 +14,19 @@ DIRECTION = np.array([0.4, -1.1, 0.7, 0.2])
 STEP = 1e-4
 
 
+def program(body):
+    """A program with a loop around a body, which changes y, a part of x or the total s in place."""
+
+    def f(x):
+        y, s = 1.0 * x, x[0] * x[1]
+        for _ in range(40):
+            s = body(x, y, s)
+            y *= 0.95
+        return s + np.sum(y)
+
+    return f
+
+
 def assert_captured(f):
     """Assert that no loop of a compiled function is unrolled, and that its value and derivatives are right."""
     with warnings.catch_warnings():

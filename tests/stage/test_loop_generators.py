@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from stateful_programs import POINT, assert_captured, assert_right
+from stateful_programs import POINT, assert_captured, assert_right, program
 
 import effgrad
 
@@ -224,17 +224,6 @@ def methods(x, y, s):
 ])  # fmt: skip
 def test_generators_that_a_loop_uses_up(body):
     assert_captured(program(body))
-
-
-def program(body):
-    def f(x):
-        y, s = 1.0 * x, x[0] * x[1]
-        for _ in range(40):
-            s = body(x, y, s)
-            y *= 0.95
-        return s + np.sum(y)
-
-    return f
 
 
 def outermost(x):

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from stateful_programs import assert_captured, assert_right
+from stateful_programs import assert_captured, assert_right, program
 
 import effgrad
 
@@ -155,17 +155,6 @@ def asks_for_the_class(x, y, s):
 ])  # fmt: skip
 def test_iterators_that_are_used_up_where_they_are_made(body):
     assert_captured(program(body))
-
-
-def program(body):
-    def f(x):
-        y, s = 1.0 * x, x[0] * x[1]
-        for _ in range(40):
-            s = body(x, y, s)
-            y *= 0.95
-        return s + np.sum(y)
-
-    return f
 
 
 def an_iterator_that_is_used_twice(x, y, s):
