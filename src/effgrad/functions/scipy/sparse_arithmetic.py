@@ -20,21 +20,6 @@ from effgrad.vocabulary import Value
 class Arithmetic(Operations):
     """Sums, products and quotients of a sparse matrix, and its operators in place, as a base of `TracedSparse`."""
 
-    # `TracedSparse` defines these: `ones` is SciPy's matrix with ones for the elements, `from_entries` the matrix of
-    # some entries, and `arranged` the same in the form of a pattern.
-    ones: Value
-    from_entries: Value
-    arranged: Value
-    stored_entries: Value
-    lifted_dense: Value
-    lifted_places: Value
-    replace: Value
-    nnz: int
-    _elements: Value
-    T: Value
-    reshape: Value
-    transpose: Value
-
     def together(self, other: Value) -> tuple[Value, Value, Value, Value]:
         """The elements of two matrices at each place where either has one, and the rows and columns of these places."""
         (a, i, j), (b, k, m) = self.entries(), other.entries()

@@ -10,9 +10,18 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.sparse_elements import FORWARD, REFLECTED, UNARY, gathered, is_scalar, total
+from effgrad.functions.scipy.sparse_elements import (
+    FORWARD,
+    MOVES,
+    REFLECTED,
+    STRUCTURE,
+    UNARY,
+    gathered,
+    is_scalar,
+    total,
+)  # fmt: skip
 from effgrad.functions.scipy.tables import guarded_value
-from effgrad.vocabulary import DTypeLike, Function, Shape, Value
+from effgrad.vocabulary import DTypeLike, Function, Value
 
 
 def refuse_out(out: Value) -> None:
@@ -38,35 +47,20 @@ def _of_lines(lines: Value, count: int, length: int, explicit: bool) -> Value:
 class Operations:
     """Elementwise functions, comparisons and sums of a sparse matrix, as a base of `TracedSparse`."""
 
-    shape: Shape
-    ndim: int
-    dtype: Value
-    # `TracedSparse` defines these: `entries` are its entries, `together` the elements of two matrices at each place of
-    # either, `filled` the matrix of some entries, and `lifted` another matrix as a traced one.
-    entries: Value
-    stored_entries: Value
-    together: Value
-    filled: Value
-    lifted: Value
-    deduplicated: Value
-    vector: Value
-    toarray: Value
-    multiply: Value
-    astype: Value
-    sum_duplicates: Value
-    tocsr: Value
-    format: str
-    ones: Value
-    _with: Value
-    like: Value
-    copy: Value
-    without_derivative: Value
-    _number: Value
-    lifted_places: Value
-    _writable: Value
-    diagonal: Value
-    places: Value
-    H: Value
+    def __getattr__(self, name: str) -> Value:
+        """Return an attribute that SciPy's matrix of the numbers has, or moves elements to."""
+        if name in STRUCTURE:
+            return getattr(self.places, name)
+        if name in MOVES:
+            return lambda *args, **kwargs: self.rearranged(lambda places: getattr(places, name)(*args, **kwargs))
+        if name in UNARY and hasattr(self.places, name):
+            return lambda: self._of_elements(UNARY[name])
+        if not name.startswith("__") and hasattr(self.places, name):
+            raise NoRule(
+                f"scipy.sparse.{type(self.places).__name__}.{name} has no derivative rule; work on the elements "
+                "(A.data) or on A.toarray()"
+            )
+        raise AttributeError(f"{type(self.places).__name__!r} object has no attribute {name!r}")
 
     # A dok matrix is also a dictionary.
 

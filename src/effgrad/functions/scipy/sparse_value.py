@@ -17,18 +17,7 @@ from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.sparse_arithmetic import Arithmetic
-from effgrad.functions.scipy.sparse_elements import (
-    MOVES,
-    PLACES,
-    STRUCTURE,
-    UNARY,
-    Elements,
-    Matrix,
-    coordinates,
-    gathered,
-    is_counted,
-    total,
-)  # fmt: skip
+from effgrad.functions.scipy.sparse_elements import PLACES, Elements, Matrix, coordinates, gathered, is_counted, total
 from effgrad.functions.scipy.sparse_operations import refuse_out
 from effgrad.vocabulary import Function, Shape, Value
 
@@ -112,20 +101,6 @@ class TracedSparse(Arithmetic):
     H = property(lambda self: self.transpose().conjugate())
     real = property(lambda self: self._part(np.real))
     imag = property(lambda self: self._part(np.imag))
-
-    def __getattr__(self, name: str) -> Value:
-        if name in STRUCTURE:
-            return getattr(self.places, name)
-        if name in MOVES:
-            return lambda *args, **kwargs: self.rearranged(lambda places: getattr(places, name)(*args, **kwargs))
-        if name in UNARY and hasattr(self.places, name):
-            return lambda: self._of_elements(UNARY[name])
-        if not name.startswith("__") and hasattr(self.places, name):
-            raise NoRule(
-                f"scipy.sparse.{type(self.places).__name__}.{name} has no derivative rule; work on the elements "
-                "(A.data) or on A.toarray()"
-            )
-        raise AttributeError(f"{type(self.places).__name__!r} object has no attribute {name!r}")
 
     def _has_duplicates(self) -> bool:
         if self.format not in ("coo", "csr", "csc") or self.places.has_canonical_format:
