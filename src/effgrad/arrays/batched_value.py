@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from effgrad.arrays import value as traced
 from effgrad.arrays.digits import of_number
 from effgrad.arrays.layout import dtype_of, index_parts, ndim_of, shape_of
+from effgrad.arrays.operator_ufuncs import apply_by
 from effgrad.arrays.reach import np
 from effgrad.arrays.signatures import required_by_position
 from effgrad.arrays.traced import TracedArray, take_shape
@@ -136,9 +137,6 @@ class Batched(TracedArray):
             return array
         return self.owner.variable(np.broadcast_to(array, (len(self.primal), *array.shape)))
 
-    def __invert__(self) -> Value:
-        return np.invert(self)
-
     def __repr__(self) -> str:
         return f"Batched({self.primal!r})"
 
@@ -163,22 +161,6 @@ class Batched(TracedArray):
     strides = property(lambda self: outline(self).strides)
 
 
-def _recording(function: Function, reflected: bool = False) -> Function:
-    def operate(self: Batched, other: Value) -> Value:
-        return each(function, other, self) if reflected else each(function, self, other)
-
-    return operate
-
-
-for _name, _function in {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
-    "floordiv": np.floor_divide, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    "lshift": np.left_shift, "rshift": np.right_shift,
-}.items():  # fmt: skip
-    setattr(Batched, f"__{_name}__", _recording(_function))
-    setattr(Batched, f"__r{_name}__", _recording(_function, reflected=True))
-
-
 def _is_plain(tree: Tree) -> bool:
     """Whether no argument is under a derivative above the batch, so that a function needs no rule."""
     return all(not isinstance(leaf, Tracer) or plain(leaf) is leaf or not traced.depends(leaf) for leaf in leaves(tree))
@@ -193,3 +175,6 @@ def each(function: Function, *args: Value, constant: bool = True, **kwargs: Opti
     owners = [leaf.owner for leaf in leaves((args, kwargs)) if type(leaf) is Batched]
     owner = max(owners, key=lambda owner: int(owner.serial))
     return owner.each(function, args, kwargs, constant)
+
+
+apply_by(Batched, each)

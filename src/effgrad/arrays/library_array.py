@@ -7,8 +7,9 @@ from types import FunctionType
 import numpy as np
 
 from effgrad.arrays.foreign import asked_by_dask, foreign
+from effgrad.arrays.operator_ufuncs import apply_by
 from effgrad.arrays.traced import TracedArray
-from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, depends
+from effgrad.arrays.value import CONSTANT, FUNCTIONS, UFUNCS, Tracer, depends, evaluated
 from effgrad.errors import NoCounterpart, NotDifferentiable
 from effgrad.nested import leaves
 from effgrad.vocabulary import DType, DTypeLike, Function, Option, Params, Value
@@ -90,9 +91,6 @@ class LibraryArray(TracedArray):
             raise TypeError("len() of unsized object")
         return int(self.shape[0])
 
-    def __invert__(self) -> Value:
-        return np.invert(self)
-
     def __repr__(self) -> str:
         return repr(self.primal)
 
@@ -116,23 +114,7 @@ class LibraryArray(TracedArray):
     strides = property(lambda self: np.empty(self.shape, self.dtype).strides)
 
 
-def _comparison(function: Function) -> Function:
-    return lambda self, other: self.owner.evaluated(function, self, other)
-
-
-def _reflected(function: Function) -> Function:
-    return lambda self, other: self.owner.evaluated(function, other, self)
-
-
-for _name, _function in {
-    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
-    "floordiv": np.floor_divide, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-}.items():  # fmt: skip
-    setattr(LibraryArray, f"__{_name}__", _comparison(_function))
-    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(LibraryArray, f"__r{_name}__", _reflected(_function))
-
-
+apply_by(LibraryArray, evaluated)
 _dtypes: dict[Value, Value] = {}
 
 

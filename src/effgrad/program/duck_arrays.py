@@ -12,6 +12,7 @@ import numpy as np
 from numpy._core import _methods
 
 from effgrad.arrays.labelled import labelled, of_pandas
+from effgrad.arrays.operator_ufuncs import BY_OPERATOR, COMPARISONS
 from effgrad.arrays.signatures import UFUNC_METHODS
 from effgrad.arrays.value import LISTS, Tracer
 from effgrad.nested import leaves, map_leaves
@@ -100,29 +101,20 @@ def assigns_by_ufunc(array: Object, operand: Object) -> bool:
     return defines_ufuncs(operand) or of_pandas(operand)
 
 
-# The ufuncs that NumPy's arrays apply, where they are not named as the operator is.
-_UFUNCS = {
-    "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
-    "pow": "power", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
-    "rshift": "right_shift", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
-    "ne": "not_equal", "neg": "negative", "pos": "positive", "abs": "absolute",
-}  # fmt: skip
-
 # The methods of arrays whose functions in NumPy's Python source have other names.
 _IN_PYTHON = {"max": "_amax", "min": "_amin"}
-_OPERATORS = frozenset((*_UFUNCS, "add", "matmul", "invert", "divmod"))
+_OPERATORS = frozenset((*BY_OPERATOR, "divmod"))
 
 
 def ufunc_of(operator: str) -> Object:
     """Return the ufunc of an operator, by its name as in the module `operator`, to be called."""
     name = operator.strip("_")
-    return vars(SOURCES.operations)["call"](getattr(np, _UFUNCS.get(name, name)))
+    return vars(SOURCES.operations)["call"](BY_OPERATOR.get(name) or getattr(np, name))
 
 
 # The operators that ufuncs apply to objects, by the ufunc's name.
-_APPLIED = {ufunc: operator for operator, ufunc in _UFUNCS.items()} | {
-    "add": "add", "invert": "invert", "bitwise_and": "and_", "bitwise_or": "or_"}  # fmt: skip
-_COMPARING = frozenset(("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"))
+_APPLIED = {ufunc.__name__: f"{name}_" if name in ("and", "or") else name for name, ufunc in BY_OPERATOR.items()}
+_COMPARING = frozenset(COMPARISONS.values())
 
 
 def takes_objects(f: Function, args: tuple[Object, ...]) -> bool:
@@ -158,7 +150,7 @@ def _by_items(apply: Function, f: Function, ufunc: np.ufunc, args: Object, optio
     identity = {} if ufunc.identity is None else {"identity": ufunc.identity}
     made = np.frompyfunc(apply, ufunc.nin, 1, **identity)
     result = (made if f is ufunc else getattr(made, f.__name__))(*args, **options)
-    return np.asarray(result, bool)[()] if ufunc.__name__ in _COMPARING else noticed(result)
+    return np.asarray(result, bool)[()] if ufunc in _COMPARING else noticed(result)
 
 
 def _of_traced_numbers(f: Function, args: Object, kwargs: Params) -> Object:
@@ -171,7 +163,7 @@ def _applied(ufunc: np.ufunc, args: tuple[Object, ...]) -> Object:
     operations, name = vars(SOURCES.operations), ufunc.__name__
     if name in _APPLIED:
         operate = operations.get(_APPLIED[name]) or operations["call"](abs)
-        return (lambda *items: bool(operations["truth"](operate(*items)))) if name in _COMPARING else operate
+        return (lambda *items: bool(operations["truth"](operate(*items)))) if ufunc in _COMPARING else operate
     if not all(hasattr(type(item), name) for array in args if holds_objects(array) for item in array.flat):
         return None
     return lambda item, *others: operations["call"](operations["attribute"](item, name))(*others)

@@ -7,6 +7,7 @@ import numpy as np
 
 from effgrad.arrays.layout import PYTHON_NUMBERS, VIEWING_METHODS, to_dtype
 from effgrad.arrays.ndarray import RESIZED
+from effgrad.arrays.operator_ufuncs import BINARY
 from effgrad.arrays.record import preserve
 from effgrad.arrays.signatures import place_of_out
 from effgrad.arrays.subarrays import real
@@ -145,8 +146,7 @@ _OF_ANY_COUNT: dict[tuple[str, int | None], Function] = {
     **{(name, None): functools.partial(of_base_class, name) for name in OF_CLASSES}, ("resize", None): _resize,
 }  # fmt: skip
 OPERATIONS = _OF_ANY_COUNT | {("__setitem__", 2): _set_item} | {
-    (f"__i{name}__", 1): _augmented(f"i{name}") for name in (
-        "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+    (f"__i{name}__", 1): _augmented(f"i{name}") for name in BINARY
 }  # fmt: skip
 
 

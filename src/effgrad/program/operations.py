@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.layout import is_basic
+from effgrad.arrays.operator_ufuncs import BINARY
 from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, example, plain_tree, stack_nested
 from effgrad.arrays.written import READERS, handle, item_of, memories, memory_of, read, write_number
@@ -270,7 +271,7 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
     return inplace, item, of_attribute
 
 
-IN_PLACE = "iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split()
+IN_PLACE = [f"i{name}" for name in BINARY]
 for _name in IN_PLACE:
     globals()[_name], globals()[f"item_{_name}"], globals()[f"attribute_{_name}"] = _augmented(_name)
 
@@ -280,19 +281,10 @@ for _name in IN_PLACE:
 
 def attribute(owner: Activation, name: str) -> Object:
     """Return `owner.name`, where a property written in Python is a call of its rewritten function."""
-    kind = type(owner)
-    if kind is np.ndarray:
-        memory = memory_of(owner) if memories else None
-        return getattr(owner, name) if memory is None else attribute_of(memory, owner, name)
-    if name == "flat" and is_held(owner) and kind.flat is np.ndarray.flat:
-        return attribute_of(memory_of(owner), owner, name)
-    return getattr(owner, name) if is_builtin(owner) or not is_object(owner) else get(owner, name)
-
-
-def attribute_of(memory: Object, array: Object, name: str) -> Object:
-    """Return an attribute of an array that holds traced values; attributes that are views are NumPy's own."""
-    result = getattr(array, name)
-    return memory.handle(array).flat if name == "flat" else result
+    if name == "flat" and is_held(owner) and type(owner).flat is np.ndarray.flat:
+        return memory_of(owner).handle(owner).flat  # type: ignore[union-attr]
+    plainly = type(owner) is np.ndarray or is_builtin(owner) or not is_object(owner)
+    return getattr(owner, name) if plainly else get(owner, name)
 
 
 def setattribute(value: Object, owner: Activation, name: str) -> None:
