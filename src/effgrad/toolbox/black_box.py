@@ -15,7 +15,7 @@ from effgrad.modes.power_series import zeros_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.primitives.primitive import RULED, Primitive
-from effgrad.toolbox.frozen import joined
+from effgrad.toolbox.frozen import joined, parted
 from effgrad.trees import Structure, flatten, map_pytree
 from effgrad.vocabulary import Function, Params, Value
 
@@ -77,9 +77,7 @@ class Call:
         assert self.result is not None
         if len(self.shapes) == 1 and shape_of(packed) == self.shapes[0]:
             return self.result.unflatten([packed])
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes]).tolist()
-        parts = zip([0, *ends], ends, self.shapes, strict=False)
-        return self.result.unflatten([np.reshape(packed[start:end], shape) for start, end, shape in parts])
+        return self.result.unflatten(parted(packed, self.shapes))
 
 
 class BlackBox(Primitive):

@@ -16,7 +16,7 @@ from effgrad.errors import NotDifferentiable
 from effgrad.primitives.complexes import is_complex
 from effgrad.stage import compile as compile_program
 from effgrad.toolbox.compressed import jacobian as coloured_jacobian
-from effgrad.toolbox.compressed import raveled
+from effgrad.toolbox.frozen import joined
 from effgrad.trees import flatten
 from effgrad.vocabulary import Array, Function, Tree, Value
 
@@ -36,7 +36,7 @@ def _vector(f: Program, x: Tree, block: Block) -> Value:
     """Return the results of a block as one vector."""
     leaves = [to_operand(leaf) for leaf in flatten(f(x, block))[0]]
     check_outputs(leaves)
-    return raveled(leaves)
+    return joined(leaves)
 
 
 def _residuals(f: Program, x: Tree, block: Block) -> Value:

@@ -19,7 +19,7 @@ from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy.tables import reals, require, traced_inside
 from effgrad.primitives.primitive import Primitive, linear
 from effgrad.toolbox.calls import Call, rule_of
-from effgrad.toolbox.frozen import as_number_or_array, frozen, number, tangents_along
+from effgrad.toolbox.frozen import as_number_or_array, as_vector, frozen, number, tangents_along
 from effgrad.toolbox.implicit import newton_corrected
 from effgrad.toolbox.solutions import Solution, with_value
 from effgrad.vocabulary import Function, Value
@@ -53,7 +53,7 @@ class Mesh(NamedTuple):
         middle = 0.5 * (y[:, 1:] + y[:, :-1]) - 0.125 * h * (f[:, 1:] - f[:, :-1])
         f_middle = as_number_or_array(self.fun(self.x[:-1] + 0.5 * h, middle, p))
         equations = y[:, 1:] - y[:, :-1] - h / 6 * (f[:, :-1] + f[:, 1:] + 4 * f_middle)
-        ends = np.reshape(as_number_or_array(self.bc(y[:, 0], y[:, -1], p)), (-1,))
+        ends = as_vector(self.bc(y[:, 0], y[:, -1], p))
         reals("integrate.solve_bvp", f, ends)
         return np.concatenate([np.reshape(np.transpose(equations), (-1,)), ends])
 

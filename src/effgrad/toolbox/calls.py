@@ -16,7 +16,7 @@ from effgrad.arrays.reach import np
 from effgrad.functions.scipy.tables import Calling
 from effgrad.toolbox.batch import vmap
 from effgrad.toolbox.callbacks import called_back, computed_here
-from effgrad.toolbox.frozen import Observed, as_number_or_array, plain_tree
+from effgrad.toolbox.frozen import Observed, as_vector, plain_tree
 from effgrad.vocabulary import Function, Value
 
 Arguments: TypeAlias = dict[str, Value]
@@ -81,7 +81,7 @@ def by_columns(f: Function) -> Function:
 
     def applied(x: Value, y: Value, *args: Value) -> Value:
         def one(x: Value, y: Value) -> Value:
-            return np.reshape(as_number_or_array(f(np.reshape(x, (1,)), np.reshape(y, (-1, 1)), *args)), (-1,))
+            return as_vector(f(np.reshape(x, (1,)), np.reshape(y, (-1, 1)), *args))
 
         return vmap(one, in_axes=(0, 1), out_axes=1)(x, y)
 

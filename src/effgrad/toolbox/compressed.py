@@ -25,6 +25,7 @@ from effgrad.program import read
 from effgrad.stage import compile as compiled_program
 from effgrad.toolbox import colouring
 from effgrad.toolbox.batch import vmap
+from effgrad.toolbox.frozen import joined, parted
 from effgrad.toolbox.index_sets import IndexSets
 from effgrad.trees import Structure, flatten
 from effgrad.vocabulary import Function, Value
@@ -266,16 +267,14 @@ class SparseJacobian(Transformed[..., Value]):
         leaves, tree = flatten(given[self.argnums])
         leaves = list(map(to_operand, leaves))
         shapes = [shape_of(leaf) for leaf in leaves]
-        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
 
         def g(x: Value) -> Value:
-            parts = [x[a:b].reshape(s) if s else x[a] for a, b, s in zip(ends, ends[1:], shapes, strict=False)]
-            given[self.argnums] = tree.unflatten(parts)
+            given[self.argnums] = tree.unflatten(parted(x, shapes))
             outputs = flatten(read(self.f)(*given, **kwargs))[0]
             check_outputs(outputs)
-            return raveled(outputs)
+            return joined(outputs)
 
-        return g, raveled(leaves), tree
+        return g, joined(leaves), tree
 
     def _forward(self, seeds: Value, args: tuple[Value, ...], kwargs: dict[str, Value]) -> Value:
         g, x, _ = self._of_vector(args, kwargs)
@@ -301,12 +300,3 @@ class SparseJacobian(Transformed[..., Value]):
             return Plan(sparse.csr_array((np.size(value), np.size(x)), dtype=bool), mode)
         found.sort_indices()
         return Plan(found.astype(bool), mode)
-
-
-def raveled(leaves: Sequence[Value]) -> Value:
-    """Return one vector with the elements of all leaves, one leaf after another."""
-    if not leaves:
-        raise NotDifferentiable("there are no numbers to differentiate: the argument or the output has no leaves")
-    if len(leaves) == 1:
-        return np.ravel(leaves[0])
-    return np.concatenate([np.ravel(leaf) for leaf in leaves])

@@ -29,7 +29,7 @@ from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.tables import reals, traced_inside
 from effgrad.toolbox.calls import Arguments, Call, rule_of
 from effgrad.toolbox.events import crossing
-from effgrad.toolbox.frozen import Observed, as_number_or_array, joined, number, plain_tree
+from effgrad.toolbox.frozen import Observed, as_number_or_array, as_vector, joined, number, plain_tree
 from effgrad.toolbox.integrators import METHODS, Grid, Times, Trajectory, chosen_steps, complex_of, real_components
 from effgrad.toolbox.slopes import Slope, uses_derivatives
 from effgrad.toolbox.solutions import Solution, constants, with_value
@@ -186,9 +186,9 @@ def own_steps(problem: Problem, method: Value, until: float, options: dict[str, 
     return _followed(problem, slope, grid)
 
 
-def as_vector(value: Value, name: str) -> Value:
+def real_vector(value: Value, name: str) -> Value:
     """Return a real slope or state as a vector."""
-    value = np.reshape(as_number_or_array(value), (-1,))
+    value = as_vector(value)
     if dtype_of(value).kind == "c":
         raise NotDifferentiable(
             f"{name}: the initial value is real and the right-hand side complex, and SciPy drops its imaginary part: "
@@ -244,7 +244,7 @@ def _solve_ivp(call: Call) -> Value:
     def f(t: Value, y: Value) -> Value:
         y = problem.of_components(y)
         slope = fun(t, y[:, None] if call.get("vectorized") else y, *args)
-        return real_components(np.reshape(as_number_or_array(slope), (-1,))) if is_complex else as_vector(slope, NAME)
+        return real_components(as_vector(slope)) if is_complex else real_vector(slope, NAME)
 
     problem = Problem(f, span[0], span[1], real_components(y0), NAME, complex_of if is_complex else np.asarray)
     if not observed.traced and not traced_inside((*span, y0, t_eval)) and not any(e.traced for e in given):
@@ -364,14 +364,14 @@ def _columns(path: Trajectory, t: Value, plain_t: Value) -> Value:
 def _odeint(call: Call) -> Value:
     name = "scipy.integrate.odeint"
     func, (y0, t) = call.arguments["func"], [as_floating(call.arguments[name]) for name in ("y0", "t")]
-    y0 = as_vector(y0, name)
+    y0 = real_vector(y0, name)
     if call.get("tfirst") and "func" in call.observed:
         call.observed["func"] = Observed(func, call.args)
     result = call.run()
     values, *info = result if call.get("full_output") else (result,)
 
     def f(t: Value, y: Value) -> Value:
-        return as_vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args), name)
+        return real_vector(func(t, y, *call.args) if call.get("tfirst") else func(y, t, *call.args), name)
 
     problem = Problem(f, t[0], t[-1], y0, name)
     if not call.traced and not traced_inside((y0, t)):

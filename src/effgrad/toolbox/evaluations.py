@@ -14,7 +14,7 @@ from effgrad.arrays.value import to_operand
 from effgrad.errors import EffgradError, NotDifferentiable
 from effgrad.program import read
 from effgrad.stage import compile as compiled_program
-from effgrad.toolbox.compressed import raveled
+from effgrad.toolbox.frozen import joined, parted
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Value
 
@@ -61,15 +61,13 @@ class Unknowns:
             raise NotDifferentiable("the start is complex: give real and imaginary parts as unknowns of their own")
         leaves = [np.asarray(leaf, float) if dtype_of(leaf).kind in "iub" else leaf for leaf in leaves]
         self.shapes = [np.shape(leaf) for leaf in leaves]
-        self.ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)]).tolist()
-        self.vector = np.array(raveled(leaves), float)
+        self.vector = np.array(joined(leaves), float)
         self.is_vector = type(start) is np.ndarray and start.ndim == 1
         if not self.vector.size:
             raise NotDifferentiable("the start has no numbers: there is nothing to optimise")
 
     def unflatten(self, x: Value) -> Value:
-        parts = zip(self.ends, self.ends[1:], self.shapes, strict=False)
-        return self.tree.unflatten([x[a:b].reshape(shape) if shape else x[a] for a, b, shape in parts])
+        return self.tree.unflatten(parted(x, self.shapes))
 
     def bounds(self, given: Value) -> Value:
         """Return bounds for SciPy. Those for a vector are SciPy's; others are like the start, with pairs for leaves."""

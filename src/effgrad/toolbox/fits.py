@@ -18,7 +18,7 @@ from effgrad.functions.scipy.sparse_elements import total
 from effgrad.functions.scipy.tables import traced_inside
 from effgrad.toolbox.calls import Call, rule_of, solution_of
 from effgrad.toolbox.constraints import Row, bounds_as_rows, plain_bounds
-from effgrad.toolbox.frozen import Observed, as_number_or_array, number, plain_tree
+from effgrad.toolbox.frozen import Observed, as_number_or_array, as_vector, number, plain_tree
 from effgrad.toolbox.minima import minimum, optimum
 from effgrad.toolbox.solutions import Deferred, Solution, differentiated, with_value
 from effgrad.vocabulary import Function, Value
@@ -83,7 +83,7 @@ def _least_squares(call: Call) -> Value:
     loss = Loss(call.get("loss"), call.get("f_scale"))
 
     def residuals(x: Value) -> Value:
-        return np.reshape(as_number_or_array(fun(x, *call.args)), (-1,))
+        return as_vector(fun(x, *call.args))
 
     def cost(x: Value) -> Value:
         return loss.cost(residuals(x))
@@ -110,7 +110,7 @@ def _least_squares(call: Call) -> Value:
 @solution_of(scipy.optimize.leastsq, "func", "Dfun")
 def _leastsq(call: Call, f: Function, result: Value) -> Value:
     def residuals(x: Value) -> Value:
-        return np.reshape(as_number_or_array(f(x)), (-1,))
+        return as_vector(f(x))
 
     x = minimum(lambda x: 0.5 * np.sum(residuals(x) ** 2), result[0], [], "scipy.optimize.leastsq")
     if len(result) == 2 or result[1] is None:

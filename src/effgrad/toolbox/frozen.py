@@ -6,6 +6,7 @@ the function's argument it replaces such a value by its plain value.
 """
 
 import copy
+import itertools
 import math
 
 from effgrad.arrays.batched_value import Batched
@@ -67,8 +68,15 @@ def as_number_or_array(value: Value) -> Value:
     return without_labels(value)
 
 
+def as_vector(value: Value) -> Value:
+    """Return a function's result as a vector."""
+    return np.reshape(as_number_or_array(value), (-1,))
+
+
 def joined(leaves: list[Value]) -> Value:
     """Return one vector of the elements of numbers and arrays."""
+    if not leaves:
+        raise NotDifferentiable("there are no numbers to differentiate: the argument or the output has no leaves")
     parts = [np.reshape(leaf, (-1,)) for leaf in leaves]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -77,7 +85,7 @@ def parted(z: Value, shapes: list[tuple[int, ...]]) -> list[Value]:
     """Return the arrays and numbers of the given shapes from the vector of their elements."""
     if len(shapes) == 1:
         return [np.reshape(z, shapes[0]) if shapes[0] else z[0]]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes]).tolist()
+    ends = [*itertools.accumulate(map(math.prod, shapes))]
     parts = zip([0, *ends], ends, shapes, strict=False)
     return [np.reshape(z[start:end], shape) if shape else z[start] for start, end, shape in parts]
 

@@ -16,7 +16,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import depends
 from effgrad.errors import NoRule, NotDifferentiable
 from effgrad.functions.scipy.tables import Calling, traced_inside
-from effgrad.toolbox.differential import Problem, as_vector, chosen_definition, path_of, refuse_switches
+from effgrad.toolbox.differential import Problem, chosen_definition, path_of, real_vector, refuse_switches
 from effgrad.toolbox.frozen import Observed, as_number_or_array, number
 from effgrad.toolbox.integrators import complex_of, real_components
 from effgrad.toolbox.solutions import with_value
@@ -69,7 +69,7 @@ def integrate(self: Value, t: Value, step: bool = False, relax: bool = False) ->
         found = right_side(t, problem.of_components(y), *params)
         if is_complex:
             return real_components(np.ravel(as_number_or_array(found)))
-        return as_vector(found, NAME)
+        return real_vector(found, NAME)
 
     of_components = complex_of if is_complex else np.asarray
     problem = Problem(slope, start * 1.0, end * 1.0, real_components(state), NAME, of_components)

@@ -19,7 +19,7 @@ from effgrad.functions.scipy.sparse_value import parts
 from effgrad.functions.scipy.tables import Calling, arguments_by_name, traced_inside
 from effgrad.program import read
 from effgrad.toolbox.callbacks import called_back
-from effgrad.toolbox.frozen import Observed, as_number_or_array, frozen, plain_tree
+from effgrad.toolbox.frozen import Observed, as_number_or_array, as_vector, frozen, plain_tree
 from effgrad.toolbox.implicit import follow
 from effgrad.vocabulary import Function, Value
 
@@ -46,7 +46,7 @@ def applied(operator: LinearOperator, x: Value) -> Value:
         result = x
     else:  # a class of the user
         result = read(operator._matvec)(x)
-    return np.reshape(as_number_or_array(result), (-1,))
+    return as_vector(result)
 
 
 def _times(matrix: Value, x: Value) -> Value:

@@ -28,7 +28,7 @@ from effgrad.toolbox.constraints import (
     plain_bounds,
     plain_constraint,
 )  # fmt: skip
-from effgrad.toolbox.frozen import Observed, as_number_or_array, frozen, jacobian_at, number, plain_tree
+from effgrad.toolbox.frozen import Observed, as_number_or_array, as_vector, frozen, jacobian_at, number, plain_tree
 from effgrad.toolbox.implicit import polish, stationary
 from effgrad.toolbox.solutions import Deferred, differentiated, with_value
 from effgrad.vocabulary import Function, Value
@@ -132,7 +132,7 @@ def _number(value: Value) -> Value:
 
 
 def _at(value: Value, places: Value) -> Value:
-    return np.reshape(as_number_or_array(value), (-1,))[places]
+    return as_vector(value)[places]
 
 
 def _active(gradient: Value, x: Value, rows: list[Row], nearly: float, name: str) -> tuple[list[Active], Value]:
@@ -153,7 +153,7 @@ def _active(gradient: Value, x: Value, rows: list[Row], nearly: float, name: str
 
 
 def _raveled(f: Function) -> Function:
-    return lambda x: np.reshape(as_number_or_array(f(x)), (-1,))
+    return lambda x: as_vector(f(x))
 
 
 def _holding(gradient: Value, matrix: Value, signs: Value, slack: Value, name: str) -> tuple[Value, Value]:
@@ -193,7 +193,7 @@ class Near(NamedTuple):
 
 def _near(row: Row, x: Value, nearly: float) -> Iterator[Near]:
     """Yield the constraints of a row near their lower bounds, with all equalities, and those near the upper ones."""
-    values = np.reshape(plain_tree(as_number_or_array(row.function(x))), (-1,))
+    values = plain_tree(as_vector(row.function(x)))
     lower, upper = np.broadcast_to(number(row.lower), values.shape), np.broadcast_to(number(row.upper), values.shape)
     equal = lower == upper
     for bound, limits, sign in ((row.lower, lower, 1.0), (row.upper, upper, -1.0)):

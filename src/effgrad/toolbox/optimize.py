@@ -19,10 +19,11 @@ from effgrad.arrays.layout import size_of
 from effgrad.arrays.reach import np
 from effgrad.errors import NotDifferentiable, require_function
 from effgrad.program import read
-from effgrad.toolbox.compressed import SparseJacobian, raveled
+from effgrad.toolbox.compressed import SparseJacobian
 from effgrad.toolbox.distributed import Equations, LeastSquares, Sum, few_residuals
 from effgrad.toolbox.evaluations import Evaluations, Result, Unknowns, observe
 from effgrad.toolbox.fits import misfit
+from effgrad.toolbox.frozen import joined
 from effgrad.trees import flatten
 from effgrad.vocabulary import Function, Value
 
@@ -130,13 +131,13 @@ def _supply_sum(total: Sum, unknowns: Unknowns, evaluations: Evaluations, given:
 
         def both(x: Value) -> Value:
             value, gradient = total.value_and_grad(unknowns.unflatten(x))
-            return value, np.asarray(raveled(flatten(gradient)[0]))
+            return value, np.asarray(joined(flatten(gradient)[0]))
 
         evaluations.f.f = both
     if "hessp" in given:
         product = total.gauss_newton_product if isinstance(total, LeastSquares) else total.hvp
         given["hessp"] = lambda x, v, *_: np.asarray(
-            raveled(flatten(product(unknowns.unflatten(x), unknowns.unflatten(v)))[0])
+            joined(flatten(product(unknowns.unflatten(x), unknowns.unflatten(v)))[0])
         )
     if "hess" in given:
         if not isinstance(total, LeastSquares):
@@ -170,7 +171,7 @@ def _flat(f: Function) -> Function:
 
     def flat(*args: Value) -> Value:
         result = without_labels(f(*args))
-        return result if type(result) is np.ndarray and result.ndim == 1 else raveled(flatten(result)[0])
+        return result if type(result) is np.ndarray and result.ndim == 1 else joined(flatten(result)[0])
 
     return flat
 
