@@ -13,6 +13,7 @@ from benchmarks import fuzz_calls
 from differences import directional, parts
 from row_table import PATHS as ALL_PATHS
 from row_table import TABLE, check_calls, generator
+from runs import exhaustive
 from scipy.interpolate import LinearNDInterpolator, griddata
 from scipy.special import logsumexp
 
@@ -46,15 +47,10 @@ def test_the_judge_tells_results_that_are_unset_memory(name, n, axis, unset):
         assert np.fft.irfft(**arguments)[0, 0] == 3
 
 
-@pytest.mark.parametrize("path", PATHS[::40])
-def test_a_call_is_right_or_refused(path):
-    check_calls(check, path, range(1))
-
-
-@pytest.mark.sweep
+@pytest.mark.thinned(40)
 @pytest.mark.parametrize("path", PATHS)
-def test_several_calls_are_right_or_refused(path):
-    check_calls(check, path, range(5))
+def test_calls_are_right_or_refused(path):
+    check_calls(check, path, range(5 if exhaustive() else 1))
 
 
 OF_MATRICES = [path for path in PATHS if ".linalg." in path]
@@ -113,39 +109,34 @@ def undrawn(path):
             yield from ((p.name, value) for value in (0.5, True, 2, np.array([0.3, 0.6])))
 
 
-def check_undrawn(path):
+def check_undrawn(path, name, value):
     required, _ = TABLE[path]
-    for name, value in undrawn(path):
-        rng, values = generator(path), {}
-        for key, draw in required.items():
-            values[key] = draw(rng, values)
-        values[name] = value
-        for traced in [key for key, given in values.items() if fuzz_calls.is_float(given)]:
+    rng, values = generator(path), {}
+    for key, draw in required.items():
+        values[key] = draw(rng, values)
+    values[name] = value
+    for traced in [key for key, given in values.items() if fuzz_calls.is_float(given)]:
 
-            def program(x, values=values, traced=traced):
-                return fuzz_calls.function_of(path)(**{**values, traced: x})
+        def program(x, traced=traced):
+            return fuzz_calls.function_of(path)(**{**values, traced: x})
 
-            arrays = [given for given in values.values() if isinstance(given, np.ndarray)]
-            program.single = any(array.dtype.char in "fF" for array in arrays)
-            with np.errstate(all="ignore"):
-                outcome = fuzz_calls.outcome(program, values[traced], rng)
-            # NumPy and SciPy reject some values by their type alone.
-            assert outcome.startswith("WRONG: accepted") or not wrong(outcome), f"{outcome}: {path} {name}={value!r}"
+        arrays = [given for given in values.values() if isinstance(given, np.ndarray)]
+        program.single = any(array.dtype.char in "fF" for array in arrays)
+        with np.errstate(all="ignore"):
+            outcome = fuzz_calls.outcome(program, values[traced], rng)
+        # NumPy and SciPy reject some values by their type alone.
+        assert outcome.startswith("WRONG: accepted") or not wrong(outcome), f"{outcome}: {path} {name}={value!r}"
 
 
 FUNCTIONS = [path for path in PATHS if next(undrawn(path), None) and not (
     path.startswith("scipy.stats.") and path.count(".") > 2)]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", FUNCTIONS[::25])
-def test_an_argument_that_is_not_declared_is_right_or_refused(path):
-    check_undrawn(path)
-
-
-@pytest.mark.sweep
+@pytest.mark.thinned(25)
 @pytest.mark.parametrize("path", FUNCTIONS)
-def test_each_argument_that_is_not_declared_is_right_or_refused(path):
-    check_undrawn(path)
+def test_an_argument_that_is_not_declared_is_right_or_refused(path):
+    for name, value in undrawn(path):
+        check_undrawn(path, name, value)
 
 
 # What these calls have found.

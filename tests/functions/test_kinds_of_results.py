@@ -115,14 +115,9 @@ def check_forms(program, x, text, rng):
         check(program, form, f"{text} at {form!r}")
 
 
-@pytest.mark.parametrize("path", PATHS[::24])
-def test_a_result_has_the_librarys_kind(path):
-    check_calls(check_forms, path, range(1))
-
-
-@pytest.mark.sweep
+@pytest.mark.thinned(24)
 @pytest.mark.parametrize("path", PATHS)
-def test_each_result_has_the_librarys_kind(path):
+def test_a_result_has_the_librarys_kind(path):
     check_calls(check_forms, path, range(1))
 
 
