@@ -27,7 +27,8 @@ LACKING = [
     }),
     (f"SciPy {scipy.__version__}", SCIPY < (1, 17), {
         r"test_linear_algebra.py::test_(the_value|first_and)\w+\[(scipy (cholesky|cholesky lower|eigh|eigvalsh upper"
-        r"|qr economic|qr r|solve)|schur complex|polar|solve_triangular|sqrtm|logm|logm across the cut|cosm"
+        r"|qr economic|qr r|solve|solve pos of a stack of elements|inv her of one element)"
+        r"|schur complex|polar|solve_triangular|sqrtm|logm|logm across the cut|cosm"
         r"|fractional power|fractional power across the cut|orthogonal_procrustes|khatri_rao|lu_solve (for a )?batch"
         r"|(cho_solve(_banded)?|solve_banded|discrete lyapunov|scipy qr pivoting|block_diag) batch)\]":
             "takes one matrix",

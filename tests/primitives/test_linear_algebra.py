@@ -20,6 +20,7 @@ POSITIVE_COMPLEX = COMPLEX @ np.conj(np.swapaxes(COMPLEX, -1, -2)) + np.eye(3)
 SINGULAR = np.array([[2.0, 1.0, 1.0], [1.0, 3.0, 2.0], [0.5, 1.5, 1.0]])  # its last pivot is 0
 NEGATIVE = np.array([[-2.0, 0.4, 0.1], [0.3, -0.7, 0.2], [0.5, 0.1, 1.5]])  # two eigenvalues on the cut
 VECTOR, MATRIX = RNG.normal(size=3), RNG.normal(size=(3, 2))
+ONE_BY_ONE = np.array([[[3.0 + 0j]], [[2.0 + 0j]]])
 TALLER = np.random.default_rng(6).normal(size=(2, 5, 3))
 
 
@@ -147,6 +148,9 @@ CASES = {
     "solve matrices": (lambda a: np.linalg.solve(a, MATRIX), COMPLEX),
     "scipy solve": (lambda a: sl.solve(a, VECTOR), COMPLEX),
     "scipy solve her": (lambda a: sl.solve(a, VECTOR, assume_a="her", lower=True), COMPLEX[0]),
+    "scipy solve pos of one element": (lambda a: sl.solve(a, [[1 + 1j, 2.0]], assume_a="pos"), ONE_BY_ONE[0]),
+    "scipy solve pos of a stack of elements": (lambda a: sl.solve(a, [[1 + 1j, 2.0]], assume_a="pos"), ONE_BY_ONE),
+    "scipy inv her of one element": (lambda a: sl.inv(a, assume_a="her"), ONE_BY_ONE[0]),
     "solve_triangular": (lambda a: sl.solve_triangular(a, VECTOR, trans="C"), COMPLEX),
     "slogdet sign": (lambda a: np.linalg.slogdet(a), COMPLEX),
     "det": (np.linalg.det, COMPLEX),

@@ -66,11 +66,20 @@ def _symmetric(a: Value, lower: bool) -> Value:
     return triangle(a, lower) + mT(triangle(a, lower, unit=True))
 
 
+# From SciPy 1.17, `solve` divides by a matrix of one element, all of it; a stack of such is read by its structure.
+DIVIDES_BY_ELEMENT = scipy.linalg.solve([[2 + 1j]], [1.0], assume_a="her").imag[0] != 0
+
+
 def _solve(a: Value, b: Value, lower: bool = False, assume_a: Value = None, transposed: bool = False) -> Value:
+    if DIVIDES_BY_ELEMENT and size_of(a) == 1:
+        return np.divide(b[:, None], a)[..., 0] if ndim_of(b) == 1 else np.divide(b, a)
+    return _solve_by_structure(a, b, lower, assume_a, transposed)
+
+
+def _solve_by_structure(a: Value, b: Value, lower: bool, assume_a: Value, transposed: bool = False) -> Value:
     if assume_a in ("upper triangular", "lower triangular"):
         return triangular(a, b, lower=assume_a.startswith("lower"), trans=int(transposed), unit=False)
-    symmetric = assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
-    if symmetric and shape_of(a)[-1] > 1:  # SciPy reads all of a 1 by 1 matrix
+    if assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite"):
         a = _symmetric(a, lower) if assume_a.startswith("sym") else hermitian_of_triangle(a, lower)
     elif assume_a == "diagonal":
         a = np.triu(np.tril(a))
@@ -81,7 +90,7 @@ def _solve(a: Value, b: Value, lower: bool = False, assume_a: Value = None, tran
 
 def _inv(a: Value, *, assume_a: object = None, lower: bool = False) -> Value:
     n = shape_of(a)[-1]
-    return np.linalg.inv(a) if assume_a is None else _solve(a, np.eye(n), lower=lower, assume_a=assume_a)
+    return np.linalg.inv(a) if assume_a is None else _solve_by_structure(a, np.eye(n), lower, assume_a)
 
 
 # LU factors. The order of the rows, which the pivots choose, is a constant.
