@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
-
 from effgrad.vocabulary import Tree, Value
 
 
@@ -32,8 +30,3 @@ def with_parts(container: Tree, parts: Iterable[Tree]) -> Tree:
     """Return a list or tuple of other parts in the class of one; a named tuple takes each part by itself."""
     kind: Value = type(container)
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
-
-
-def copy_arrays(tree: Tree) -> Tree:
-    """Return nested lists, tuples and dictionaries with copies of their arrays."""
-    return map_leaves(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tree)

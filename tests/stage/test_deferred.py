@@ -18,6 +18,59 @@ def staged(monkeypatch, least, f, *args):
     return [(node.primitive.name, node.kind, node.shape, node.dtype) for node in effgrad.stage(f)(*args)]
 
 
+def steps(shape, strides):
+    """The strides along the axes of two elements and more; others are never used."""
+    return [step for n, step in zip(shape, strides, strict=True) if n > 1] if 0 not in shape else []
+
+
+@pytest.fixture
+def layouts(monkeypatch):
+    """Compare the memory layout of each deferred result, as told, with that which NumPy gives it; count them."""
+    compared, told = [], deferred.result
+
+    def result(primitive, args, params):
+        value = told(primitive, args, params)
+        if type(value) is deferred.Deferred and value.kind is np.ndarray and value.strides is not None:
+            found = primitive.function(*[deferred.force(a) for a in args], **params)
+            found = [step // found.itemsize for step in found.strides]
+            assert steps(value.shape, value.strides) == steps(value.shape, found), primitive.name
+            compared.append(primitive.name)
+        return value
+
+    monkeypatch.setattr(deferred, "DEFERRED_SIZE", 1)
+    monkeypatch.setattr(deferred, "result", result)
+    return compared
+
+
+TURNED = {
+    "as it is": lambda x: x, "in column order": np.asfortranarray, "reversed": lambda x: x[:, ::-1],
+    "a transposed view": lambda x: np.repeat(x, 2, 1).T[::2].T, "computed": lambda x: np.sin(x.T).T,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("turn", TURNED)
+def test_the_memory_layout_is_told_as_numpy_gives_it(name, turn, layouts):
+    def f(x):
+        return sum(np.sum(leaf) for leaf in CASES[name](TURNED[turn](x)))
+
+    for run in (f, effgrad.value_and_grad(f)):
+        try:
+            run(X)
+        except (TypeError, effgrad.NoRule):  # the result is no list, or has no derivative
+            continue
+        effgrad.stage(run)(X)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_memory_layout_is_told_in_random_programs(seed, turned, layouts):
+    x = np.random.default_rng(seed).uniform(-1, 1, (4, 3))
+    f = random_program(seed)
+    effgrad.stage(effgrad.value_and_grad((lambda x: f(np.exp(x).T)) if turned else f))(x.T.copy() if turned else x)
+    assert layouts
+
+
 def same_in_both(monkeypatch, f, *args):
     assert staged(monkeypatch, 1, f, *args) == staged(monkeypatch, 1 << 60, f, *args)
 

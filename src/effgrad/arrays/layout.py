@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.vocabulary import Array, DType, DTypeLike, Function, Index, Shape, Value
+from effgrad.nested import map_leaves
+from effgrad.vocabulary import Array, DType, DTypeLike, Function, Index, Shape, Tree, Value
 
 # The classes of the parts of a basic index.
 BASIC = {int, slice, type(None), type(...)}
@@ -114,6 +115,11 @@ def duplicate(array: Array) -> Array:
     copy = memory_like(array)
     copy[...] = array
     return copy
+
+
+def copy_arrays(tree: Tree) -> Tree:
+    """Return nested lists, tuples and dictionaries with copies of their arrays, which lie in memory as these do."""
+    return map_leaves(lambda leaf: duplicate(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
 def copied_as(value: Value, outline: Array) -> Value:

@@ -9,10 +9,10 @@ from typing import NoReturn
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, shape_of
+from effgrad.arrays.layout import copy_arrays, dtype_of, shape_of
 from effgrad.arrays.value import Tracer, example, is_foreign, plain
 from effgrad.errors import EffgradError
-from effgrad.nested import copy_arrays, leaves, map_leaves
+from effgrad.nested import leaves, map_leaves
 from effgrad.vocabulary import Function, Params, Value
 
 _LEFT_OUT = type(np._NoValue)

@@ -12,12 +12,13 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from effgrad.arrays.layout import PYTHON_NUMBERS, in_form_of, shape_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, copy_arrays, shape_of
+from effgrad.arrays.memory_order import laid_as
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, depends, example, operations, plain, plain_tree
 from effgrad.effects import handled, mask
 from effgrad.errors import EffgradError, NoRule
-from effgrad.nested import copy_arrays, leaves, map_leaves
+from effgrad.nested import leaves, map_leaves
 from effgrad.primitives.primitive import elementwise
 from effgrad.vocabulary import Function, Option, Tree, Value
 
@@ -76,7 +77,7 @@ def _has_example(args: object, kwargs: object) -> bool:
 
 
 def with_dtypes(original: Callable[..., Tree], args: Tree, kwargs: Tree, derived: Tree) -> Tree:
-    """Return the results of a definition in the dtypes that the function gives for the staged program's example."""
+    """Return the results of a definition in the dtypes and memory order that the function gives for the example."""
     values, options = map_leaves(example, args), map_leaves(example, kwargs)
     value = run_outside(functools.partial(original, *copy_arrays(values), **copy_arrays(options)))
     return _with_dtypes(derived, value, getattr(original, "__name__", "a function"))
@@ -92,7 +93,7 @@ def _with_dtypes(derived: Tree, value: Tree, name: str) -> Tree:
             raise NoRule(f"{name} called like this has no derivative rule: its definition has another value")
         dtype = np.result_type(value)
         derived = derived if derived.dtype == dtype or dtype.kind not in "fc" else derived.astype(dtype)
-        return operations.as_pythons(derived) if type(value) in PYTHON_NUMBERS else in_form_of(value, derived)
+        return operations.as_pythons(derived) if type(value) in PYTHON_NUMBERS else laid_as(derived, value)
     return derived
 
 

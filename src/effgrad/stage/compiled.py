@@ -28,6 +28,7 @@ from effgrad.program import read
 from effgrad.stage.arguments import NO_INTEGERS, Integers, Key, flattened, most_different, named, typed, unhashable
 from effgrad.stage.budget import check_limit
 from effgrad.stage.graph import Graph
+from effgrad.stage.layouts import Layout, arranged, owned
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frame_loops import Loops
 from effgrad.stage.loop.functions import performed_once
@@ -53,7 +54,7 @@ def numpy_program(graph: Graph, flush_subnormals: bool) -> Program:
     def program(*leaves: Value) -> list[Value]:
         with np.errstate(all="ignore"):
             outputs = run(*leaves)
-        return _owned(outputs, leaves)
+        return owned(outputs, leaves)
 
     return program
 
@@ -90,17 +91,6 @@ def _extra_named() -> Iterator[None]:
 
 
 BACKENDS: dict[str, Callable[[Graph, bool], Program]] = {"native": native_program, "numpy": numpy_program}
-
-
-def _owned(outputs: list[Value], inputs: Sequence[Value]) -> list[Value]:
-    """Return outputs that share no memory: a view, an input, a constant and a repeated output are copied."""
-    seen = set(map(id, inputs))
-    for i, value in enumerate(outputs):
-        if isinstance(value, np.ndarray):
-            if value.base is not None or not value.flags.writeable or id(value) in seen:
-                outputs[i] = value = value.copy()
-            seen.add(id(value))
-    return outputs
 
 
 @contextlib.contextmanager
@@ -237,7 +227,8 @@ class Compiled(Generic[P, R]):
                     return self._with_fixed(paths.integers, *given)
             paths.limited = graph.limit is not None and self._has_own(loops)
             check_limit(graph, program, self.limits, time.perf_counter() - start)
-            paths.add(Path(graph, program, time.perf_counter() - start, loops.unrolled), leaves)
+            path = Path(graph, program, time.perf_counter() - start, loops.unrolled)
+            paths.add(path, leaves)
             outputs = program(*inputs)
         except MemoryLimit as error:
             paths.limited = self._has_own(loops)
@@ -245,10 +236,10 @@ class Compiled(Generic[P, R]):
         except GuardFailed:  # rounding decided a branch, and differs between the program and NumPy
             paths.missed += 1
             with self._settings():
-                outputs = _owned(values(results), inputs)
+                outputs = owned(values(results), inputs)
         if graph.differentiated and any(map(undefined, outputs)):
             return self._by_function(*given)
-        return optree.tree_unflatten(graph.tree, outputs)
+        return path.result(outputs)
 
     def _with_fixed(self, integers: frozenset[int], leaves: Sequence[Value], tree: Tree) -> Value:
         """Run with some integers as part of the program, as Python may need their values.
@@ -282,9 +273,11 @@ class Compiled(Generic[P, R]):
         function: Function | None = None,
     ) -> tuple[Graph, list[Value], Program]:
         """Return the graph for these arguments, the leaves of its result, and the program."""
+        layouts: list[Layout | None] = []
+        arranging = arranged(function or self.function, layouts)
         try:
             with self._settings():
-                graph, results = staged(function or self.function, leaves, tree, simplifier(), loops, integers)
+                graph, results = staged(arranging, leaves, tree, simplifier(), loops, integers)
         except Exception:  # after a wrong capture any may come; the program raises its own when it is staged again
             if not loops.mistaken():
                 raise
@@ -293,6 +286,7 @@ class Compiled(Generic[P, R]):
             return self._staged(leaves, tree, loops, integers, function)
         loops.check_guards(len(graph.guards))
         graph = contracted(dead(graph))
+        graph.layouts = layouts if any(layouts) else ()
         if loops.programs:
             graph = with_pairs(graph, _native().Halves)
             compile_loops(graph)

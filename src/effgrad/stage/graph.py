@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.drawing import svg
+from effgrad.stage.layouts import Layout
 from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, is_expected
 from effgrad.stage.python import source
 from effgrad.vocabulary import Params, Tree, Value
@@ -21,6 +22,8 @@ class Graph:
         self.differentiated = False
         # The memory limit of a run in bytes, if a derivative in the program has one.
         self.limit: int | None = None
+        # How the arrays of the result lie in memory, where not all lie as the outputs do, in C order.
+        self.layouts: Sequence[Layout | None] = ()
 
     def with_nodes(self, nodes: list[Node], outputs: list[Value]) -> "Graph":
         """Return a graph with the same inputs and settings, but other nodes and outputs."""

@@ -205,13 +205,16 @@ class Staged(TracedArray):
 
     def value_below(self, form: bool = False) -> Value:
         value = self.primal
-        if form and type(value) is Deferred and value.ordered:
-            return np.zeros(value.shape, value.dtype) if value.kind is np.ndarray else value.kind(0)
-        return force(value)
+        if form and type(value) is Deferred and value.kind is not np.ndarray:
+            return value.kind(0)
+        outline = value.outline(value.dtype) if form and type(value) is Deferred else None
+        return force(value) if outline is None else outline
 
     def contiguous(self) -> bool:
         value = self.primal
-        return (type(value) is Deferred and value.ordered) or traced.contiguous(force(value))
+        if type(value) is Deferred and value.strides is not None:
+            return value.ordered
+        return traced.contiguous(force(value))
 
     @property
     def shape(self) -> Value:
@@ -222,7 +225,7 @@ class Staged(TracedArray):
     def shape(self, shape: Value) -> None:
         take_shape(self, shape)
 
-    strides = property(lambda self: self.value_below().strides)
+    strides = property(lambda self: self.value_below(form=True).strides)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
     dtype = property(lambda self: self.primal.dtype if type(self.primal) in _TYPED else np.result_type(self.primal))

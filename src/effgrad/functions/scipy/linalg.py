@@ -30,8 +30,7 @@ def _det(a: Value) -> Value:
 
 
 def _solve_triangular(a: Value, b: Value, trans: object = 0, lower: bool = False, unit_diagonal: bool = False) -> Value:
-    if trans in (2, "C"):
-        a = conj(a)
+    a = conj(a) if trans in (2, "C") else a
     trans = {0: 0, 1: 1, 2: 1, "N": 0, "T": 1, "C": 1}[trans]
     return triangular(a, b, lower=bool(lower), trans=trans, unit=bool(unit_diagonal))
 
@@ -61,11 +60,6 @@ def _cho_solve(c_and_lower: Value, b: Value) -> Value:
     return _solve_by_cholesky(*c_and_lower, b)
 
 
-def _symmetric(a: Value, lower: bool) -> Value:
-    """The symmetric matrix with the lower or upper triangle of `a`."""
-    return triangle(a, lower) + mT(triangle(a, lower, unit=True))
-
-
 # From SciPy 1.17, `solve` divides by a matrix of one element, all of it; a stack of such is read by its structure.
 DIVIDES_BY_ELEMENT = scipy.linalg.solve([[2 + 1j]], [1.0], assume_a="her").imag[0] != 0
 
@@ -80,17 +74,16 @@ def _solve_by_structure(a: Value, b: Value, lower: bool, assume_a: Value, transp
     if assume_a in ("upper triangular", "lower triangular"):
         return triangular(a, b, lower=assume_a.startswith("lower"), trans=int(transposed), unit=False)
     if assume_a in ("sym", "symmetric", "her", "hermitian", "pos", "positive definite"):
-        a = _symmetric(a, lower) if assume_a.startswith("sym") else hermitian_of_triangle(a, lower)
-    elif assume_a == "diagonal":
-        a = np.triu(np.tril(a))
-    elif assume_a == "tridiagonal":
-        a = np.triu(np.tril(a, 1), -1)
+        hermitian = not assume_a.startswith("sym")
+        a = hermitian_of_triangle(a, lower) if hermitian else triangle(a, lower) + mT(triangle(a, lower, unit=True))
+    elif assume_a in ("diagonal", "tridiagonal"):
+        width = int(assume_a == "tridiagonal")
+        a = np.triu(np.tril(a, width), -width)
     return np.linalg.solve(mT(a) if transposed else a, b)
 
 
 def _inv(a: Value, *, assume_a: object = None, lower: bool = False) -> Value:
-    n = shape_of(a)[-1]
-    return np.linalg.inv(a) if assume_a is None else _solve_by_structure(a, np.eye(n), lower, assume_a)
+    return np.linalg.inv(a) if assume_a is None else _solve_by_structure(a, np.eye(shape_of(a)[-1]), lower, assume_a)
 
 
 # LU factors. The order of the rows, which the pivots choose, is a constant.
