@@ -48,6 +48,7 @@ TURNED = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned(16)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("turn", TURNED)
 def test_the_memory_layout_is_told_as_numpy_gives_it(name, turn, layouts):
@@ -62,6 +63,7 @@ def test_the_memory_layout_is_told_as_numpy_gives_it(name, turn, layouts):
         effgrad.stage(run)(X)
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("turned", [False, True])
 def test_the_memory_layout_is_told_in_random_programs(seed, turned, layouts):

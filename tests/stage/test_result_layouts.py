@@ -70,6 +70,7 @@ def written(x, form):
     return a, a.T, a[:, 1:].T
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("backend", ["native", "numpy"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -81,6 +82,7 @@ def test_results_lie_as_numpys(name, form, backend):
     check_layouts(f, x, compile(lambda x: jvp(f, (x,), (x,))[0], backend))
 
 
+@pytest.mark.thinned(4)
 @pytest.mark.parametrize("seed", range(0, 60, 2))
 def test_values_of_large_arrays_lie_as_numpys(seed):
     f, x = random_program(seed), np.asfortranarray(np.random.default_rng(seed).uniform(-1, 1, (160, 120)))
