@@ -3,7 +3,7 @@
 from effgrad.arrays.reach import when_traced
 from effgrad.arrays.value import Smooth, traced_inside
 from effgrad.effects import handled
-from effgrad.functions.scipy.tables import Calling, Items, Method, Writing
+from effgrad.functions.scipy.tables import Calling, Method, Writing
 from effgrad.vocabulary import Object
 
 
@@ -12,8 +12,6 @@ def with_rule(original: Object, rule: Object) -> Object:
         return _method(original, *rule)
     if type(rule) is Calling:
         return calling(original, *rule)
-    if type(rule) is Items:
-        return WithItems(original, *rule)
     if type(rule) is Writing:
         return Unread(original, *rule)
     return when_traced(original, rule)
@@ -24,16 +22,6 @@ def calling(original: Object, rule: Object) -> Object:
         return (rule if handled(Smooth) else original)(*args, **kwargs)
 
     return dispatch
-
-
-class WithItems:
-    """An object whose items are functions, all with the same rule."""
-
-    def __init__(self, original: Object, rule: Object) -> None:
-        self.original, self.rule = original, rule
-
-    def __getitem__(self, key: Object) -> Object:
-        return when_traced(self.original[key], self.rule)
 
 
 class Unread:

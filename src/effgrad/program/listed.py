@@ -7,7 +7,7 @@ import numpy as np
 from effgrad.arrays.labelled import to_array
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.value import LISTS, NUMERIC, Tracer, stack_nested, traced_inside
-from effgrad.functions.scipy.tables import Calling, Items, Method
+from effgrad.functions.scipy.tables import Calling, Method
 from effgrad.program.coercion import coerced
 from effgrad.vocabulary import Function, Object, Shape
 
@@ -84,7 +84,7 @@ def given_arrays(owner: Object, name: str, rule: Object) -> Object:
     private = "._" in module and not isinstance(owner, type)
     if not module.startswith("scipy.") or module.startswith(CALLING_BACK) or private:
         return rule
-    if type(rule) in (Method, Calling, Items):
+    if type(rule) in (Method, Calling):
         return rule._replace(rule=given_arrays(owner, name, rule.rule))
     of_arrays = not module.startswith(OF_LISTS) and name not in OF_TUPLES
 

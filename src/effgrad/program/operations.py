@@ -25,7 +25,6 @@ from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.coercion import coerced
 from effgrad.program.control import loops
-from effgrad.program.dispatch import WithItems
 from effgrad.program.duck_arrays import assigns_by_ufunc, defines_ufuncs, ufunc_of
 from effgrad.program.handed import each_item
 from effgrad.program.hashed import HASHING, as_key
@@ -106,7 +105,6 @@ def item(a: Object, key: Object) -> Object:
         found = method_of(kind, "__getitem__") or class_item(a) or missing_item(a, key) or record_item(a)
         if found is not None:
             return found(a, key)
-        a = with_items(a) if callable(a) and not isinstance(a, type) else a
     if memories:
         key = read_key(key)
         if is_held(a):
@@ -134,11 +132,6 @@ def record_item(a: Any) -> Any:
 def item_of_record(record: Any, key: Any) -> Any:
     part = field_of(record, key)
     return part if part.ndim else item(part, ())
-
-
-def with_items(a: Object) -> Object:
-    """Return the rule of a compiled function whose items are functions (fused types), or the function unchanged."""
-    return rule if type(rule := call(a)) is WithItems else a
 
 
 def read_key(key: Object) -> Object:

@@ -34,7 +34,7 @@ from effgrad.program.caches import cached
 from effgrad.program.carries import carries
 from effgrad.program.creators import CREATORS, creating
 from effgrad.program.dataclass import initialiser, is_generated
-from effgrad.program.dispatch import Unread, WithItems
+from effgrad.program.dispatch import Unread
 from effgrad.program.handed import each_item, hand_out
 from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
@@ -379,7 +379,7 @@ def instance(f: Any) -> Object:
     if isinstance(f, type):
         return a_class(f)
     if (rule := RULES.of_object(f)) is not None:
-        return rule if type(rule) in (WithItems, Unread) else reading_callbacks(rule)
+        return rule if type(rule) is Unread else reading_callbacks(rule)
     how = getattr(type(f), "__call__", None)  # noqa: B004 (the function itself is wanted)
     if type(f) is OnDemand:
         return f

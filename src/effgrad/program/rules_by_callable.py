@@ -29,7 +29,7 @@ from effgrad.arrays.value import (
 from effgrad.arrays.written import memories, read
 from effgrad.functions import python
 from effgrad.functions.numpy import makers, source
-from effgrad.functions.scipy.tables import Calling, Items, Method, Running
+from effgrad.functions.scipy.tables import Calling, Method, Running
 from effgrad.primitives import ufuncs
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.special import bessel
@@ -115,7 +115,7 @@ class Rules:
                 self.table[original] = given_tables(owner, original, found)
 
     def prepared(self, rule: Object) -> Object:
-        if type(rule) in (Method, Calling, Items):
+        if type(rule) in (Method, Calling):
             return rule._replace(rule=self.prepare(rule.rule))
         if type(rule) is Running:
             return as_computed(rule.original, self.running(rule.definition))

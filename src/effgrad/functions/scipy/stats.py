@@ -7,6 +7,8 @@ not a smooth argument.
 """
 
 
+from types import SimpleNamespace
+
 import scipy.integrate
 import scipy.special as sp
 import scipy.stats
@@ -18,7 +20,7 @@ from effgrad.arrays.layout import shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import UFUNCS, depends, evaluated, plain
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import Items, reals, require, rules_of, traced_inside
+from effgrad.functions.scipy.tables import reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.product import mT
 from effgrad.primitives.special.distributions import noncentral_chi2_density
@@ -312,6 +314,12 @@ def _methods(owner: type, definitions: dict[str, Value]) -> list[Reached]:
     return [(owner, name, as_computed(vars(owner)[name], rule)) for name, rule in definitions.items()]
 
 
+def _of_each_type(compiled: Value, rule: Function) -> list[Reached]:
+    """Return a rule for the functions of a compiled one for each type, which are its items."""
+    owner: Value = SimpleNamespace(__name__=_kde.__name__, **compiled.__signatures__)
+    return [(owner, kind, rule) for kind in compiled.__signatures__]
+
+
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
 RULES: list[Reached] = [
@@ -327,6 +335,6 @@ RULES: list[Reached] = [
     *rules_of(
         scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf, "expectile": _expectile}
     ),
-    (_kde, "gaussian_kernel_estimate", Items(_kernel_estimate)),
-    (_kde, "gaussian_kernel_estimate_log", Items(_log_kernel_estimate)),
+    *_of_each_type(_kde.gaussian_kernel_estimate, _kernel_estimate),
+    *_of_each_type(_kde.gaussian_kernel_estimate_log, _log_kernel_estimate),
 ]

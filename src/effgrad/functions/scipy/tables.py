@@ -77,12 +77,6 @@ class Calling(NamedTuple):
     rule: Function
 
 
-class Items(NamedTuple):
-    """One rule for all functions that are the items of an object."""
-
-    rule: Function
-
-
 class Method(NamedTuple):
     """A rule of a method; `holds` says whether the object that the method belongs to holds traced values."""
 
