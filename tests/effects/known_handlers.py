@@ -3,6 +3,19 @@
 from effgrad.effects import Effect, Handler, control, handle, operation
 
 
+class Ask(Effect):
+    @operation
+    def ask(self): ...
+
+
+class Answer(Handler[Ask]):
+    def __init__(self, answer):
+        self.answer = answer
+
+    def ask(self):
+        return self.answer
+
+
 class State(Effect):
     @operation
     def get(self): ...
@@ -11,9 +24,7 @@ class State(Effect):
     def put(self, value): ...
 
 
-class Holding(Handler[State]):
-    """A state, which is handed on beside the result."""
-
+class Cell(Handler[State]):
     def __init__(self, value):
         self.value = value
 
@@ -23,21 +34,22 @@ class Holding(Handler[State]):
     def put(self, value):
         self.value = value
 
+
+class Holding(Cell):
+    """A state, which is handed on beside the result."""
+
     def return_(self, result):
         return result, self.value
 
 
-class Transaction(Handler[State]):
+class Transaction(Cell):
     """Puts are seen inside; they reach the state outside when the program ends, and not if it raises."""
+
+    def __init__(self):
+        """Begin without a value."""
 
     def enter(self):
         self.value = State.get()
-
-    def get(self):
-        return self.value
-
-    def put(self, value):
-        self.value = value
 
     def return_(self, result):
         State.put(self.value)

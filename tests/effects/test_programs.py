@@ -1,14 +1,9 @@
 """Small effect programs with exact results, of the kinds that tail, `@around`, `@once` and `@final` clauses serve."""
 
 import pytest
-from known_handlers import Emit, Holding, State
+from known_handlers import Answer, Ask, Emit, Holding, State
 
 from effgrad.effects import Effect, Handler, Unhandled, around, final, fresh, handle, handled, mask, once, operation
-
-
-class Ask(Effect):
-    @operation
-    def ask(self): ...
 
 
 class Stop(Effect):
@@ -16,12 +11,15 @@ class Stop(Effect):
     def stop(self, value): ...
 
 
-class Reader(Handler[Ask]):
-    def __init__(self, answer):
-        self.answer = answer
+class Summing(Handler[Emit]):
+    def enter(self):
+        self.total = 0
 
-    def ask(self):
-        return self.answer
+    def emit(self, value):
+        self.total += value
+
+    def return_(self, _):
+        return self.total
 
 
 class Stopping(Handler[Stop]):
@@ -42,16 +40,6 @@ def test_countdown(n):
 
 @pytest.mark.parametrize("n, total", [(5, 15), (40_000, 800_020_000)])
 def test_iterator(n, total):
-    class Summing(Handler[Emit]):
-        def enter(self):
-            self.total = 0
-
-        def emit(self, value):
-            self.total += value
-
-        def return_(self, result):
-            return self.total
-
     assert handle(Summing(), lambda: [Emit.emit(i) for i in range(n + 1)]) == total
 
 
@@ -177,7 +165,7 @@ def test_two_nested_states():
 
 
 def test_mask_skips_the_nearest_handler():
-    assert handle(Reader(1), lambda: handle(Reader(2), lambda: mask(Ask, Ask.ask) + Ask.ask())) == 3
+    assert handle(Answer(1), lambda: handle(Answer(2), lambda: mask(Ask, Ask.ask) + Ask.ask())) == 3
 
 
 def test_an_outer_abort_runs_the_cleanups_on_the_way():
@@ -324,16 +312,6 @@ def test_parsing_dollars(n, total):
             self.column += 1
             return "$"
 
-    class Sum(Handler[Emit]):
-        def enter(self):
-            self.total = 0
-
-        def emit(self, value):
-            self.total += value
-
-        def return_(self, _):
-            return self.total
-
     def parse(count):
         while True:
             character = Read.read()
@@ -348,4 +326,4 @@ def test_parsing_dollars(n, total):
     def program():
         return handle(Stopping(), lambda: handle(Dollars(), parse, 0))
 
-    assert handle(Sum(), program) == total
+    assert handle(Summing(), program) == total

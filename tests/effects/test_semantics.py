@@ -4,7 +4,7 @@ import gc
 import threading
 
 import pytest
-from known_handlers import Emit, Holding, Sink, State, Transaction, Wait, emits
+from known_handlers import Answer, Ask, Cell, Emit, Holding, Sink, State, Transaction, Wait, emits
 from processes import run_apart
 
 from effgrad import grad
@@ -28,48 +28,35 @@ from effgrad.effects import (
 )
 
 
-class Ask(Effect):
-    @operation
-    def ask(self): ...
-
-
 class New(Effect):
     @operation
     def new(self): ...
 
 
-class Val(Handler[Ask]):
-    def __init__(self, value):
-        self.value = value
-
-    def ask(self):
-        return self.value
-
-
 class ScopeByHandle(Handler[New]):
     @control
     def new(self, k):
-        return handle(Val(10.0), k, None)
+        return handle(Answer(10.0), k, None)
 
 
 class ScopeByWith(Handler[New]):
     @control
     def new(self, k):
-        with Val(10.0):
+        with Answer(10.0):
             return k(None)
 
 
 class ScopeMulti(Handler[New]):
     @multi
     def new(self, k):
-        first = handle(Val(5.0), k)
-        return handle(Val(10.0), k) + 0.0 * first
+        first = handle(Answer(5.0), k)
+        return handle(Answer(10.0), k) + 0.0 * first
 
 
 class ScopeOnce(Handler[New]):
     @once
     def new(self):
-        with Val(10.0):
+        with Answer(10.0):
             result = yield
         return result
 
@@ -77,14 +64,14 @@ class ScopeOnce(Handler[New]):
 class ScopeAround(Handler[New]):
     @around
     def new(self):
-        with Val(10.0):
+        with Answer(10.0):
             yield
 
 
 class Shallow(Handler[New]):
     @control
     def new(self, k):
-        return handle(Val(10.0), k)
+        return handle(Answer(10.0), k)
 
 
 SCOPES = [ScopeByHandle, ScopeByWith, ScopeMulti, ScopeOnce, ScopeAround]
@@ -95,7 +82,7 @@ def test_a_handler_around_a_resumption_handles_the_resumed_program(scope):
     """It was lost, and the derivative of the program below was wrong without a word: 1 instead of 10."""
 
     def f(x):
-        return handle(Val(1.0), lambda: handle(scope(), lambda: (New.new(), x * Ask.ask())[1]))
+        return handle(Answer(1.0), lambda: handle(scope(), lambda: (New.new(), x * Ask.ask())[1]))
 
     assert f(3.0) == 30.0
     assert grad(f)(3.0) == 10.0
@@ -119,7 +106,7 @@ def test_a_handler_around_a_yield_handles_the_rest_and_no_more(scope):
         def new(self):
             self.total += Ask.ask()
             outside = Ask.ask()
-            with Val(outside + 1.0):
+            with Answer(outside + 1.0):
                 yield
                 asked.append((outside, Ask.ask()))
             asked.append(Ask.ask())
@@ -129,8 +116,8 @@ def test_a_handler_around_a_yield_handles_the_rest_and_no_more(scope):
         New.new()
         return before, Ask.ask(), mask(Ask, Ask.ask)
 
-    assert handle(Val(1.0), lambda: (handle(Asking(), program), Ask.ask())) == (((1.0, 10.0, 1.0), 10.0), 1.0)
-    with Val(2.0), Adds() as adds:
+    assert handle(Answer(1.0), lambda: (handle(Asking(), program), Ask.ask())) == (((1.0, 10.0, 1.0), 10.0), 1.0)
+    with Answer(2.0), Adds() as adds:
         New.new()
         New.new()
         assert (Ask.ask(), adds.total) == (4.0, 5.0)
@@ -161,28 +148,7 @@ def test_a_shallow_handler_around_a_resumption():
         return handle(Shallow(), program, shallow=True)
 
     # The second operation is no longer the shallow handler's, and its continuation has both.
-    assert handle(ScopeByHandle(), lambda: handle(Val(2.0), rest)) == (10.0, 10.0)
-
-
-class Cell(Effect):
-    """A reference; each instance is one."""
-
-    @operation
-    def get(self): ...
-
-    @operation
-    def set(self, value): ...
-
-
-class Holds(Handler[Cell]):
-    def __init__(self, value):
-        self.value = value
-
-    def get(self):
-        return self.value
-
-    def set(self, value):
-        self.value = value
+    assert handle(ScopeByHandle(), lambda: handle(Answer(2.0), rest)) == (10.0, 10.0)
 
 
 class Ref(Effect):
@@ -193,8 +159,8 @@ class Ref(Effect):
 class Generative(Handler[Ref]):
     @control
     def ref(self, k, value):
-        r = fresh(Cell)
-        return handle(Holds(value), k, r, instance=r)
+        r = fresh(State)
+        return handle(Cell(value), k, r, instance=r)
 
 
 @pytest.mark.parametrize("depth", [1, 40])
@@ -202,7 +168,7 @@ def test_references_by_generative_effects(depth):
     def program():
         references = [Ref.ref(i) for i in range(depth)]
         for i, r in enumerate(references):
-            r.set(r.get() + i)
+            r.put(r.get() + i)
         return [r.get() for r in references]
 
     assert handle(Generative(), program) == [2 * i for i in range(depth)]
@@ -213,7 +179,7 @@ def test_references_are_differentiated():
         def program():
             r, s = Ref.ref(x), Ref.ref(1.0)
             for _ in range(3):
-                s.set(s.get() * r.get())
+                s.put(s.get() * r.get())
             return s.get()
 
         return handle(Generative(), program)
@@ -347,9 +313,9 @@ def test_masks_nest_and_pass_through_captured_handlers():
         return inner, mask(Ask, Ask.ask), Ask.ask()
 
     def captured():
-        return handle(ScopeByHandle(), lambda: handle(Val(3), program))
+        return handle(ScopeByHandle(), lambda: handle(Answer(3), program))
 
-    assert handle(Val(1), lambda: handle(Val(2), captured)) == (1, 2, 3)
+    assert handle(Answer(1), lambda: handle(Answer(2), captured)) == (1, 2, 3)
 
 
 def test_an_abort_ends_a_program_that_goes_on_with_a_spent_continuation():
@@ -377,10 +343,10 @@ def test_a_mask_goes_with_a_captured_program():
         return mask(Ask, lambda: (New.new(), Ask.ask())), Ask.ask()
 
     # Masked is the innermost handler, the one of the program, and not the one around the resumption.
-    assert handle(ScopeByHandle(), lambda: handle(Val(3), program)) == ((None, 10.0), 3)
+    assert handle(ScopeByHandle(), lambda: handle(Answer(3), program)) == ((None, 10.0), 3)
     with pytest.raises(Unhandled):
-        handle(Val(1), lambda: mask(Ask, Ask.ask))
-    assert handle(Val(1), lambda: (mask(Ask, lambda: handled(Ask)), handled(Ask))) == (False, True)
+        handle(Answer(1), lambda: mask(Ask, Ask.ask))
+    assert handle(Answer(1), lambda: (mask(Ask, lambda: handled(Ask)), handled(Ask))) == (False, True)
 
 
 def test_one_handler_object_in_two_threads():
@@ -405,7 +371,7 @@ def test_one_handler_object_in_two_threads():
 
 def test_with_blocks_that_generators_leave_in_another_order():
     def block(value):
-        with Val(value):
+        with Answer(value):
             yield Ask.ask()
 
     first, second = block(1), block(2)
@@ -451,7 +417,7 @@ def test_a_program_that_differs_when_it_is_run_again_is_named():
         return first, Choice.choose(2)
 
     with pytest.raises(Diverged, match="performed State.get where it had performed Ask.ask"):
-        handle(Holding(1), lambda: handle(Val(1), lambda: handle(All(), program)))
+        handle(Holding(1), lambda: handle(Answer(1), lambda: handle(All(), program)))
 
 
 def test_a_multi_shot_continuation_that_leaves_its_handler():
@@ -464,8 +430,8 @@ def test_a_multi_shot_continuation_that_leaves_its_handler():
             return [value]
 
     k = handle(Give(), lambda: Choice.choose(2) + Ask.ask())
-    assert handle(Val(10), k, 1) == [11]
-    assert handle(Val(20), k, 2) == [22]
+    assert handle(Answer(10), k, 1) == [11]
+    assert handle(Answer(20), k, 2) == [22]
 
 
 def test_a_one_shot_continuation_resumed_last_and_again():
@@ -604,7 +570,7 @@ def test_a_clause_that_ends_with_its_continuation_does_not_wait(tmp_path):
     assert last < 100 and 1_000 <= waits < 1_000 + 12 * 1_000 / 50
 
 
-@pytest.mark.parametrize("handler", [Val, "control", "return_"])
+@pytest.mark.parametrize("handler", [Answer, "control", "return_"])
 def test_thousands_of_nested_handlers(handler):
     class Controlled(Handler[Ask]):
         def __init__(self, value):
@@ -614,7 +580,7 @@ def test_thousands_of_nested_handlers(handler):
         def ask(self, k):
             return k(self.value)
 
-    class Counting(Val):
+    class Counting(Answer):
         def return_(self, value):
             return value + 1
 
@@ -633,7 +599,7 @@ def test_an_error_and_an_abort_pass_thousands_of_handlers():
             return value
 
     def nest(n, f):
-        return f() if n == 0 else handle(Val(n), nest, n - 1, f)
+        return f() if n == 0 else handle(Answer(n), nest, n - 1, f)
 
     def fail():
         raise KeyError("mine")
