@@ -15,6 +15,7 @@ from effgrad.arrays.indexing import as_index
 from effgrad.arrays.keys import equal
 from effgrad.arrays.labelled import labelled, of_pandas, on_table
 from effgrad.arrays.layout import DOUBLES, is_dense, order_of, to_dtype, without_axes
+from effgrad.arrays.operator_ufuncs import BINARY, SIGNS, STEPWISE
 from effgrad.arrays.protocols import Protocols
 from effgrad.arrays.reach import in_order
 from effgrad.arrays.signatures import check_out
@@ -68,23 +69,20 @@ RESIZED = (
     "derivative refers to it. Write a = np.concatenate([a.ravel(), np.zeros(n)]).reshape(shape) for n elements more, "
     "and a = a.ravel()[:n].reshape(shape) for the first n"
 )
-SYMBOLS: dict[np.ufunc, tuple[str, str]] = {
-    np.add: ("+", "__radd__"), np.subtract: ("-", "__rsub__"), np.multiply: ("*", "__rmul__"),
-    np.divide: ("/", "__rtruediv__"), np.power: ("** or pow()", "__rpow__"), np.mod: ("%", "__rmod__"),
-    np.matmul: ("@", "__rmatmul__"),
-}  # fmt: skip
 
 
-def defer_to_right(value: Tracer, other: object, ufunc: np.ufunc) -> object:
+def defer_to_right(value: Tracer, other: object, name: str) -> object:
     """Leave an operator to the other operand; if it has none, raise Python's own error."""
-    symbol, method = SYMBOLS[ufunc]
-    if hasattr(type(other), method):
+    if hasattr(type(other), f"__r{name}__"):
         return NotImplemented
     kinds = f"'{value.__class__.__name__}' and '{type(other).__name__}'"
-    raise TypeError(f"unsupported operand type(s) for {symbol}: {kinds}")
+    raise TypeError(f"unsupported operand type(s) for {SIGNS[name]}: {kinds}")
 
 
-def _binary(ufunc: np.ufunc, operate: Function) -> Value:
+def _binary(name: str) -> Value:
+    """Return an operator with a rule, its reflection, and its form in place."""
+    ufunc, operate = BINARY[name], getattr(operator, f"__{name}__")
+
     def forward(self: Tracer, other: Value) -> Value:
         # A shortcut past the search of `perform` in the common case: a number, or two values of one live activation.
         owner = self.owner
@@ -92,7 +90,7 @@ def _binary(ufunc: np.ufunc, operate: Function) -> Value:
             if ufunc is np.multiply and _repeats(self, other):
                 return NotImplemented
             if not left_computes(self, other):
-                return defer_to_right(self, other, ufunc)
+                return defer_to_right(self, other, name)
             if of_pandas(other):
                 return on_table(ufunc, (self, other))
             other = to_operand(other)
@@ -139,8 +137,9 @@ def _assigned(array: Tracer, result: Value, ufunc: np.ufunc, other: Value) -> Va
     return array
 
 
-def _stepwise(ufunc: np.ufunc, operate: Function) -> Value:
+def _stepwise(name: str) -> Value:
     """Return the operator of a function that has no derivative, its reflection, and its form in place."""
+    ufunc, operate = STEPWISE[name], getattr(operator, f"__{name}__")
 
     def forward(self: Tracer, other: Value) -> Value:
         return operate(plain(self), other if of_pandas(other) else plain(to_operand(other)))
@@ -175,24 +174,22 @@ class ArrayMethods(Protocols):
     __slots__ = ()
     __hash__ = Protocols.__hash__
 
-    __add__, __radd__, __iadd__ = _binary(np.add, operator.add)
-    __sub__, __rsub__, __isub__ = _binary(np.subtract, operator.sub)
-    __mul__, __rmul__, __imul__ = _binary(np.multiply, operator.mul)
-    __truediv__, __rtruediv__, __itruediv__ = _binary(np.divide, operator.truediv)
-    __pow__, __rpow__, __ipow__ = _binary(np.power, operator.pow)
-    __mod__, __rmod__, __imod__ = _binary(np.mod, operator.mod)
-    __and__, __rand__, __iand__ = _stepwise(np.bitwise_and, operator.and_)
-    __or__, __ror__, __ior__ = _stepwise(np.bitwise_or, operator.or_)
-    __xor__, __rxor__, __ixor__ = _stepwise(np.bitwise_xor, operator.xor)
-    __lshift__, __rlshift__, __ilshift__ = _stepwise(np.left_shift, operator.lshift)
-    __rshift__, __rrshift__, __irshift__ = _stepwise(np.right_shift, operator.rshift)
+    __add__, __radd__, __iadd__ = _binary("add")
+    __sub__, __rsub__, __isub__ = _binary("sub")
+    __mul__, __rmul__, __imul__ = _binary("mul")
+    __truediv__, __rtruediv__, __itruediv__ = _binary("truediv")
+    __pow__, __rpow__, __ipow__ = _binary("pow")
+    __mod__, __rmod__, __imod__ = _binary("mod")
+    __and__, __rand__, __iand__ = _stepwise("and")
+    __or__, __ror__, __ior__ = _stepwise("or")
+    __xor__, __rxor__, __ixor__ = _stepwise("xor")
+    __lshift__, __rlshift__, __ilshift__ = _stepwise("lshift")
+    __rshift__, __rrshift__, __irshift__ = _stepwise("rshift")
 
-    def __invert__(self) -> Value:
-        return np.invert(plain(self))
-    __matmul__, __rmatmul__, __imatmul__ = _binary(np.matmul, operator.matmul)
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul")
     __lt__, __le__, __gt__, __ge__ = map(_comparison, (operator.lt, operator.le, operator.gt, operator.ge))
     __ne__ = _comparison(operator.ne)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _stepwise(np.floor_divide, operator.floordiv)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _stepwise("floordiv")
 
     def __eq__(self, other: object) -> Value:
         return equal(self, other, plain(self) == plain(to_operand(other)))
@@ -203,6 +200,9 @@ class ArrayMethods(Protocols):
     squeeze, ravel, diagonal, swapaxes = map(_method, (np.squeeze, np.ravel, np.diagonal, np.swapaxes))
     repeat, take, choose, nonzero, all, any = map(_method, (np.repeat, np.take, np.choose, np.nonzero, np.all, np.any))
     argmax, argmin, argsort, argpartition = map(_method, (np.argmax, np.argmin, np.argsort, np.argpartition))
+
+    def __invert__(self) -> Value:
+        return np.invert(plain(self))
 
     def __neg__(self) -> Value:
         return UFUNCS[np.negative](self)

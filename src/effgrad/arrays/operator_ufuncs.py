@@ -1,4 +1,4 @@
-"""NumPy's ufuncs by Python's operators, and the operators without a derivative of values that apply ufuncs themselves.
+"""Python's operators: NumPy's ufuncs for them, and those without a derivative of values that apply ufuncs themselves.
 
 The names are those of the special methods, without underscores.
 """
@@ -22,6 +22,12 @@ BINARY = STEPWISE | {  # those with a form in place
 }  # fmt: skip
 BY_OPERATOR = COMPARISONS | BINARY | {
     "neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert,
+}  # fmt: skip
+# The signs of operators with two operands, as Python's errors name them.
+SIGNS = {
+    "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "add": "+", "sub": "-", "mul": "*",
+    "truediv": "/", "floordiv": "//", "mod": "%", "pow": "** or pow()", "matmul": "@", "and": "&", "or": "|",
+    "xor": "^", "lshift": "<<", "rshift": ">>",
 }  # fmt: skip
 
 

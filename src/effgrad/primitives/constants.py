@@ -10,6 +10,7 @@ import numpy as np
 
 from effgrad.arrays import counterparts
 from effgrad.arrays.counterparts import any_type
+from effgrad.arrays.operator_ufuncs import COMPARISONS, SIGNS
 from effgrad.arrays.value import CONSTANT
 from effgrad.primitives import machine_code
 from effgrad.primitives.elementwise import ARITHMETIC, BINARY, UNARY
@@ -17,10 +18,6 @@ from effgrad.primitives.machine_code import Types, comparison, intrinsic, invers
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.vocabulary import Function
 
-RELATIONS = {
-    "lt": ("less", "<"), "le": ("less_equal", "<="), "gt": ("greater", ">"), "ge": ("greater_equal", ">="),
-    "eq": ("equal", "=="), "ne": ("not_equal", "!="),
-}  # fmt: skip
 # For each instruction: Python's operator, its sign, and its neutral and absorbing truth values (see `Facts`).
 INSTRUCTIONS: dict[str, tuple[Function, str, bool, bool | None]] = {
     "and": (operator.and_, "&", True, False), "or": (operator.or_, "|", False, True),
@@ -30,11 +27,11 @@ INSTRUCTIONS: dict[str, tuple[Function, str, bool, bool | None]] = {
 
 def _relations() -> Iterator[Primitive]:
     """Yield the comparisons of NumPy, and those that are operators of Python."""
-    for short, (name, sign) in RELATIONS.items():
-        neutral = (False, False) if short == "ne" else ()  # `b != False` is b for a truth value b
-        for function in (getattr(np, name), getattr(operator, short)):
-            yield constant(function, text=f"({{0}} {sign} {{1}})", neutral=neutral, code=comparison(short),
-                           counterpart=any_type(name))  # fmt: skip
+    for name, ufunc in COMPARISONS.items():
+        neutral = (False, False) if name == "ne" else ()  # `b != False` is b for a truth value b
+        for function in (ufunc, getattr(operator, name)):
+            yield constant(function, text=f"({{0}} {SIGNS[name]} {{1}})", neutral=neutral, code=comparison(name),
+                           counterpart=any_type(ufunc.__name__))  # fmt: skip
 
 
 def _bits() -> Iterator[Primitive]:

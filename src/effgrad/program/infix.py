@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from effgrad.arrays.ndarray import left_computes, right_decides
+from effgrad.arrays.operator_ufuncs import COMPARISONS, SIGNS
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
@@ -24,14 +25,6 @@ from effgrad.program.own_numbers import is_own_number, read_number, read_operand
 from effgrad.program.subclasses import perform_any
 from effgrad.vocabulary import Function, Object
 
-COMPARED = {
-    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!=",
-}  # fmt: skip
-SYMBOLS = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
-    operator.mod: "%", operator.pow: "** or pow()", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
-    operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>",
-}  # fmt: skip
 
 def _declines(one: object, other: object) -> Object:
     return NotImplemented
@@ -56,7 +49,7 @@ def {name}(a, b):
 def written_out(text: str, operate: Callable[..., object], carefully: object) -> Object:
     """Compile an operator that is Python's own for operands of the classes in `DIRECT`, and else calls `carefully`."""
     name = operate.__name__
-    symbol = COMPARED.get(operate) or SYMBOLS[operate].partition(" ")[0]
+    symbol = SIGNS[name.strip("_")].partition(" ")[0]
     scope = {"DIRECT": DIRECT, "OPERANDS": OPERANDS, "carefully": carefully}
     exec(compile(text.format(name=name, symbol=symbol), "<operators of programs>", "exec"), scope)
     return scope[name]
@@ -150,7 +143,7 @@ def tries(operate: Function, a: Object, b: Object, method: str, reflected: str) 
     The second operand comes first if its class is a subclass with a different reflected method. An arithmetic operator
     does not try it at all if both operands are of one type (the Python Language Reference, 3.3.8).
     """
-    compares = operate in COMPARED
+    compares = method.strip("_") in COMPARISONS
     steps = [(a, b, method), (b, a, reflected)]
     if type(b) is type(a):
         return steps if compares else steps[:1]
@@ -167,9 +160,10 @@ def without_methods(operate: Callable[..., object], a: object, b: object) -> boo
     if operate in (operator.eq, operator.ne):
         return (a is b) == (operate is operator.eq)
     names = f"'{type(a).__name__}' and '{type(b).__name__}'"
-    if operate in COMPARED:
-        raise TypeError(f"'{COMPARED[operate]}' not supported between instances of {names}")
-    raise TypeError(f"unsupported operand type(s) for {SYMBOLS[operate]}: {names}")
+    name = operate.__name__.strip("_")
+    if name in COMPARISONS:
+        raise TypeError(f"'{SIGNS[name]}' not supported between instances of {names}")
+    raise TypeError(f"unsupported operand type(s) for {SIGNS[name]}: {names}")
 
 
 def _unary(name: str) -> Object:
