@@ -114,6 +114,8 @@ class Handle:
         if passing or not whole and (storage.stored is not None or 2 * addresses.size < storage.addresses.size):
             return self.elements(addresses)
         value = storage.merge_writes()
+        if storage.are_constants(addresses):
+            return self.elements(addresses)
         for step in self.path:
             value = step(value)
         return value

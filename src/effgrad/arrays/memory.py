@@ -6,6 +6,7 @@ addresses of its elements. The addresses are themselves a NumPy array. They are 
 program does with the array, so NumPy decides which elements two handles share. A read takes each element from its
 last writer. A loop that fills an array therefore takes linear time and records one operation (`overwrite`). A few
 writes of slices are merged into the base by `setitem`, whose slices take less time than listed addresses.
+Elements to which no traced value was written stay constants in a merged base: a read of such elements alone is plain.
 
 A program that often reads between writes may write to the memory in place: once the reads have taken the time of a
 merge, the activation that owns the elements is asked to (taped mode is, in `effgrad.fast.stored`).
@@ -30,8 +31,8 @@ from effgrad.arrays.value import (
     outline,
     plain,
 )
-from effgrad.arrays.write_log import WriteLog, elements_of, picked, selected
-from effgrad.vocabulary import Value
+from effgrad.arrays.write_log import WriteLog, elements_of, numbers_at, picked, put, selected
+from effgrad.vocabulary import Index, Value
 
 Path = tuple[Callable[[Any], Any], ...]
 # The time of a write, its addresses, and what it overwrote: numbers, or each element's last write and its index there.
@@ -51,7 +52,7 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "written", "unwritten", "borrowed", "made_at",
-        "merged_at", "history", "rewound", "raw", "log", "visited", "stored", "__weakref__",
+        "merged_at", "history", "rewound", "raw", "log", "visited", "stored", "constant", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
@@ -79,6 +80,8 @@ class Storage:
         self.raw: Any = None
         # What writes in place for the activation that owns the traced elements, if it does.
         self.stored: Any = None
+        # For each address, whether the element of a traced base is a constant; None if none is known to be.
+        self.constant: Any = None
 
     @property
     def form(self) -> Value:
@@ -117,7 +120,7 @@ class Storage:
 
     def state(self) -> dict[str, Value]:
         self._close()
-        names = ("base", "writes", "written", "merged_at", "history", "rewound", "log")
+        names = ("base", "writes", "written", "merged_at", "history", "rewound", "log", "constant")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, object]) -> None:
@@ -128,7 +131,7 @@ class Storage:
     def rewind(self, time: int) -> None:
         """Undo all writes after a time."""
         while self.history is not None and self.merged_at > time:
-            self.base, self.writes, self.log, self.merged_at, self.history = self.history
+            self.base, self.constant, self.writes, self.log, self.merged_at, self.history = self.history
         first = bisect.bisect(self.log, time, key=operator.itemgetter(0))
         undone, self.log = self.log[first:], self.log[:first]
         self.writes = self.writes.copy()
@@ -220,6 +223,8 @@ class Storage:
         value = self._cast(value)
         able = self.stored.is_open and not self._runs_again()
         if able and self.stored.store(place_of(addresses, self.addresses), value):
+            if self.constant is not None:
+                put(self.constant, addresses, self.addresses, not isinstance(value, Tracer))
             return True
         self._close()
         return False
@@ -229,19 +234,32 @@ class Storage:
         self._close()
         if self.writes:
             if self.log or self.merged_at < Part.latest:
-                before = (self.base, self.writes, self.log, self.merged_at, self.history)
+                before = (self.base, self.constant, self.writes, self.log, self.merged_at, self.history)
                 self.merged_at, self.history = next(clock), before
             # The base may be a number broadcast over the memory, or be kept by `history`. So a write goes to a copy.
-            self.base, self.borrowed = laid_as(self._merged(), self.addresses), True
+            indices = self._few_slices()
+            merged, self.constant = laid_as(self._merged(indices), self.addresses), self._constants(indices)
+            self.base, self.borrowed = merged, True
             self.writes, self.log, self.visited = WriteLog(), [], 0
         return self.base
 
-    def _merged(self) -> Value:
-        """Return the base with the writes."""
+    def _few_slices(self) -> list[Index] | None:
+        """Return the indices of the writes, if they are few writes of slices, which `setitem` merges."""
         count = len(self.writes.values)
         few = count == 1 or count <= MANY and self.addresses.size <= COPIED
         simple = few and self.dtype.kind == "f" and self.addresses.ndim and not PARTS.get()
-        indices = self.writes.slices(self.addresses) if simple else None
+        return self.writes.slices(self.addresses) if simple else None
+
+    def _constants(self, indices: list[Index] | None) -> Value:
+        """Return which elements are constants after the writes, to which `indices` lead if they are slices."""
+        if isinstance(self.base, Tracer) and self.constant is None or not self.addresses.ndim:
+            return None
+        before = np.ones(self.addresses.size, bool) if self.constant is None else self.constant.copy()
+        constant = self.writes.untraced(before, self.addresses, indices)
+        return constant if constant.any() else None
+
+    def _merged(self, indices: list[Index] | None) -> Value:
+        """Return the base with the writes."""
         if indices is None:
             return self._read(self.addresses)
         value = self.base
@@ -257,10 +275,20 @@ class Storage:
     def read(self, addresses: Value) -> Value:
         """The values at some addresses."""
         if self.stored is not None and addresses is not self.addresses and self.stored.is_open and not PARTS.get():
-            return self.stored.load(place_of(addresses, self.addresses))
+            return self._load(addresses)
         self._close()
         value = self._read(addresses)
         return laid_as(value, addresses) if np.ndim(addresses) else value
+
+    def _load(self, addresses: Value) -> Value:
+        """Read from the memory that is written in place."""
+        if self.are_constants(addresses):
+            return self._from_base(addresses)
+        return self.stored.load(place_of(addresses, self.addresses))
+
+    def are_constants(self, addresses: Value) -> bool:
+        """Whether all elements at some addresses are known to be constants, though other elements are not."""
+        return self.constant is not None and bool(numbers_at(self.constant, addresses, self.addresses).all())
 
     def _read(self, addresses: Value) -> Value:
         if parts := PARTS.get():
@@ -273,7 +301,7 @@ class Storage:
         if latest is not None:
             return self._cast(latest if addresses.ndim else elements_of(latest, 0, ()))
         if addresses is not self.addresses and self._may_open() and self.should_merge(1) and self._open():
-            return self.stored.load(place_of(addresses, self.addresses))
+            return self._load(addresses)
         writers, elements = self.writes.sources(addresses, self.addresses)
         first = writers.item(0)
         if (writers == first).all():
@@ -313,7 +341,8 @@ class Storage:
         if not self.addresses.shape:  # of one element, which a view with axes, or a mask, reads into an array
             elements = np.broadcast_to(self.base, addresses.shape or (1,))
             return elements if addresses.shape else elements[0]
-        return picked(self.base, addresses, self.addresses)
+        base = plain(self.base) if self.are_constants(addresses) else self.base
+        return picked(base, addresses, self.addresses)
 
     def _cast(self, value: Value) -> Value:
         if isinstance(value, Tracer):

@@ -9,7 +9,7 @@ import numpy as np
 
 from effgrad.arrays.element_places import Place, are_distinct, place_of, within
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
-from effgrad.arrays.value import operations, plain
+from effgrad.arrays.value import Tracer, operations, plain
 from effgrad.vocabulary import Index, Shape, Value
 
 # NumPy takes less time for a list of so many places than it takes to make a view.
@@ -63,7 +63,21 @@ class WriteLog:
         `memory` are all addresses. The number is -1 for an element that no write has changed.
         """
         self._find(memory)
-        return _at(self._writer, addresses, memory), _at(self._element, addresses, memory)
+        return numbers_at(self._writer, addresses, memory), numbers_at(self._element, addresses, memory)
+
+    def untraced(self, before: Value, memory: Value, indices: list[Index] | None) -> Value:
+        """Return which elements hold no traced value after the writes, given which held none before.
+
+        `indices` lead to the elements of each write, if all are slices.
+        """
+        traced = [isinstance(value, Tracer) for value in self.values]
+        if indices is None:
+            self._find(memory)
+            return np.where(self._writer < 0, before, ~np.array(traced)[self._writer])
+        elements = before.reshape(memory.shape)
+        for index, derived in zip(indices, traced, strict=True):
+            elements[index] = not derived
+        return before
 
     def put_back(self, addresses: Value, memory: Value, sources: tuple[Value, Value]) -> None:
         """Set where elements come from to what `sources` said before a write that is undone."""
@@ -89,7 +103,7 @@ class WriteLog:
         return None if any(index is None for index in indices) else indices
 
 
-def _at(numbers: Value, addresses: Value, memory: Value) -> Value:
+def numbers_at(numbers: Value, addresses: Value, memory: Value) -> Value:
     """Return the elements of a flat array at some addresses."""
     array, index = within(numbers, _place(addresses, memory))
     return array[index]
