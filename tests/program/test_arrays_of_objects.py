@@ -207,6 +207,13 @@ def test_arrays_of_objects_meet_traced_arrays(name, transform):
     assert len(set(kinds)) == 1
 
 
+class Asked(Amount):
+    """An amount whose class decides what ufuncs of it are; NumPy does not ask it for those in lists."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        raise TypeError("asked")
+
+
 OF_OBJECTS = {
     "operators": lambda x: total(amounts(x) * amounts(x)[::-1] + amounts(x) * 2.0 + 1.0),
     "a traced array": lambda x: total(amounts(x) + x[:3]) + total(x[1:] + amounts(x)),
@@ -230,6 +237,9 @@ OF_OBJECTS = {
     "in lists": lambda x: total(np.sqrt([Amount(x[0]), Amount(2.0)])) + np.sum([Amount(x[1]), Amount(x[2])]).number,
     "ufuncs of lists": lambda x: total(np.multiply([Amount(x[0]), Amount(2.0)], [x[1], x[2]])) + total(
         [np.add.reduce([Amount(x[1]), Amount(x[2])]), *np.multiply.outer(Amount(x[0]), [Amount(x[1])])]
+    ),
+    "in lists, of a class with a protocol": lambda x: np.sum([Asked(x[0]), Asked(x[1])]).number + total(
+        [np.add.reduce([Asked(x[1]), Asked(2.0)]), *np.multiply([Asked(x[2])], [x[3]])]
     ),
     "beside numbers": lambda x: total(np.asarray([[Amount(x[0])], [Amount(2.0)]])) * np.array([Amount(3.0), x[2]])[1],
 }  # fmt: skip

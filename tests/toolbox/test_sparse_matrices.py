@@ -57,6 +57,9 @@ DIAGONALS = [(0, 5), (1, 4), (-2, 3)]
 # Each program as it is written with SciPy's matrices, and on dense arrays.
 PROGRAMS = {
     "coo_array": (lambda v: sp.coo_array((v, (ROWS, COLUMNS)), (N, N)), dense),
+    "sum of a list": (lambda v: np.sum([csr(v), CSR, csr(2.0 * v)]), lambda v: 3.0 * dense(v) + CSR.toarray()),
+    "sums of lists": (lambda v: np.add([csr(v), CSR], [CSR, csr(v)])[1], lambda v: dense(v) + CSR.toarray()),
+    "differences of a list": (lambda v: np.subtract.reduce([CSR, csr(v)]), lambda v: CSR.toarray() - dense(v)),
     "coo_matrix tocsc": (lambda v: sp.coo_matrix((v, (ROWS, COLUMNS)), shape=(N, N)).tocsc(), dense),
     "csr_matrix": (lambda v: sp.csr_matrix((v, (ROWS, COLUMNS))), dense),
     "csc_array": (lambda v: sp.csc_array((v, (ROWS, COLUMNS)), shape=(N, N)), dense),

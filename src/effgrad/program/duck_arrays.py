@@ -36,10 +36,10 @@ _LEFT_OUT = np._NoValue
 
 def by_protocol(f: Function, args: Object, kwargs: Object) -> Object:
     """Return the result of the first argument's protocol that computes one, or `NotImplemented` without such."""
-    operands = [*leaves([args, [*kwargs.values()]])]
+    ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
+    operands = _operands(ufunc, args, kwargs)
     traced = any(isinstance(arg, Tracer) for arg in args)  # which computes with a table itself (`labelled.on_table`)
     given = [value for value in operands if not is_builtin(value) and not (traced and of_pandas(value))]
-    ufunc = f if isinstance(f, np.ufunc) else getattr(f, "__self__", None)
     if isinstance(ufunc, np.ufunc):
         name = "__call__" if f is ufunc else f.__name__
         args, kwargs = _normalised(ufunc, name, args, kwargs)
@@ -53,6 +53,11 @@ def by_protocol(f: Function, args: Object, kwargs: Object) -> Object:
         if method is not None and result is not NotImplemented:
             return result
     return NotImplemented
+
+
+def _operands(ufunc: Object, args: Object, kwargs: Params) -> list[Object]:
+    """Return what NumPy may ask for a protocol: a ufunc does not ask the items of lists that it is given."""
+    return [*(args if isinstance(ufunc, np.ufunc) else leaves(args)), *leaves([*kwargs.values()])]
 
 
 def _normalised(ufunc: np.ufunc, name: str, args: tuple[Object, ...], kwargs: Params) -> tuple[Object, Params]:
