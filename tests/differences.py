@@ -40,3 +40,8 @@ def slope(f, x, u, step):
     """The derivative along a direction by differences of sixth order, whose points are at most three steps away."""
     weights = {1: 45.0, 2: -9.0, 3: 1.0}
     return sum(w * (f(x + k * step * u) - f(x - k * step * u)) for k, w in weights.items()) / (60 * step)
+
+
+def partials(f, x, step):
+    """The derivatives by each number of a vector, which the last axis of the result counts."""
+    return np.stack([slope(f, x, e, step) for e in np.eye(len(x))], -1)

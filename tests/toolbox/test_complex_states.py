@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from differences import partials
 from scipy import integrate
 
 from effgrad import NotDifferentiable, compile, differential, grad, hessian, jacobian, jvp, vmap
@@ -28,30 +29,25 @@ def rabi(p):
 RABI = np.array([1.3, 0.4, 2.1])
 
 
-def slopes(f, x, step=1e-3):
-    """Differences of fourth order, of a closed form."""
-    return np.stack([(8 * (f(x + e) - f(x - e)) - f(x + 2 * e) + f(x - 2 * e)) / (12 * step)
-                     for e in step * np.eye(len(x))], -1)  # fmt: skip
-
-
 @pytest.mark.parametrize("choice", ["solution", "steps"])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_two_level_system(method, choice):
     with differential.definition(choice):
         found = grad(lambda p: excited(p, method=method, **OPTIONS))(RABI)
-    np.testing.assert_allclose(found, slopes(rabi, RABI), atol=1e-5 if choice == "steps" else 1e-8)
+    np.testing.assert_allclose(found, partials(rabi, RABI, 1e-3), atol=1e-5 if choice == "steps" else 1e-8)
 
 
 def test_every_way_to_a_derivative():
     def excited_well(p):
         return excited(p, **OPTIONS)
 
-    exact = slopes(rabi, RABI)
+    exact = partials(rabi, RABI, 1e-3)
     np.testing.assert_allclose(compile(grad(excited_well))(RABI), exact, atol=1e-8)
     np.testing.assert_allclose(jvp(excited_well, (RABI,), (RABI,))[1], exact @ RABI, atol=1e-8)
     members = np.stack([RABI, 1.1 * RABI])
-    np.testing.assert_allclose(vmap(grad(excited_well))(members), [slopes(rabi, p) for p in members], atol=1e-8)
-    np.testing.assert_allclose(hessian(excited_well)(RABI), slopes(lambda p: slopes(rabi, p), RABI), atol=1e-7)
+    np.testing.assert_allclose(vmap(grad(excited_well))(members), [partials(rabi, p, 1e-3) for p in members], atol=1e-8)
+    second = partials(lambda p: partials(rabi, p, 1e-3), RABI, 1e-3)
+    np.testing.assert_allclose(hessian(excited_well)(RABI), second, atol=1e-7)
 
 
 def test_a_right_hand_side_that_is_not_holomorphic():
@@ -69,8 +65,8 @@ def test_a_right_hand_side_that_is_not_holomorphic():
         return scipy.linalg.expm(1.5 * np.array([[p[1], -p[0]], [p[0], -p[1]]])) @ p[2:]
 
     p = np.array([1.2, 0.3, 0.8, -0.5])
-    np.testing.assert_allclose(jacobian(last)(p), slopes(exact, p), atol=1e-8)
-    np.testing.assert_allclose(jacobian(last, mode="forward")(p), slopes(exact, p), atol=1e-8)
+    np.testing.assert_allclose(jacobian(last)(p), partials(exact, p, 1e-3), atol=1e-8)
+    np.testing.assert_allclose(jacobian(last, mode="forward")(p), partials(exact, p, 1e-3), atol=1e-8)
 
 
 @pytest.mark.parametrize("choice", ["solution", "steps"])
@@ -147,5 +143,5 @@ def test_cumulative_simpson_by_every_argument(argument):
         return np.sum(integrate.cumulative_simpson(z if argument == "y" else y, **named) ** 2)
 
     shape = np.shape(given)
-    exact = slopes(lambda z: f(z.reshape(shape) if shape else z[0]), np.ravel(given))
+    exact = partials(lambda z: f(z.reshape(shape) if shape else z[0]), np.ravel(given), 1e-3)
     np.testing.assert_allclose(np.ravel(grad(f)(given)), exact, rtol=1e-9)

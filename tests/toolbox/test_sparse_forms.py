@@ -9,6 +9,7 @@ import scipy.integrate as si
 import scipy.optimize as so
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
+from differences import slope
 
 from effgrad import NoRule, compile, grad, hvp, jacobian, jvp, vmap
 
@@ -167,12 +168,6 @@ def array_of(result):
     return result.toarray() if sp.issparse(result) else result
 
 
-def difference(f, x, t, h=2e-3):
-    first, second, third = ((f(x + s * t) - f(x - s * t)) / (2 * s) for s in (h, h / 2, h / 4))
-    first, second = (4 * second - first) / 3, (4 * third - second) / 3
-    return (16 * second - first) / 15
-
-
 @pytest.mark.thinned(4)
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
 @pytest.mark.parametrize("name", FORMS)
@@ -182,14 +177,14 @@ def test_values_and_derivatives_in_every_mode(name):
     value, change = jvp(lambda v: array_of(program(v)), (V,), (T,))
     np.testing.assert_allclose(value, plain, rtol=1e-12, atol=1e-13)
     assert np.shape(value) == np.shape(plain) and np.result_type(value) == np.result_type(plain)
-    np.testing.assert_allclose(change, difference(lambda v: array_of(program(v)), V, T), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(change, slope(lambda v: array_of(program(v)), V, T, 1e-3), rtol=1e-7, atol=1e-8)
 
     def f(v):
         return np.sum(np.sin(0.3 * array_of(program(v))))
 
     gradient = grad(f)(V)
-    np.testing.assert_allclose(gradient @ T, difference(f, V, T), rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(hvp(f, V, T), difference(grad(f), V, T), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(gradient @ T, slope(f, V, T, 1e-3), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(hvp(f, V, T), slope(grad(f), V, T, 1e-3), rtol=1e-6, atol=1e-7)
     compiled = compile(grad(f))
     compiled(V * 1.01)
     np.testing.assert_allclose(compiled(V), gradient, rtol=1e-9, atol=1e-11)
@@ -221,7 +216,7 @@ OF_TRACED = [
 def agrees(f):
     value, change = jvp(lambda v: array_of(f(v)), (V,), (T,))
     np.testing.assert_allclose(value, array_of(f(V)), rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(change, difference(lambda v: array_of(f(v)), V, T), rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(change, slope(lambda v: array_of(f(v)), V, T, 1e-3), rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", KINDS)
