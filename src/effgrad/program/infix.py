@@ -80,17 +80,19 @@ def operand_for(array: object, operand: object) -> Object:
 def by_methods(operate: Callable[..., object], a: object, b: object, method: str, reflected: str) -> Object:
     """Apply an operator to objects by their methods written in Python, each called once in the order of Python."""
     called = False
-    steps = tries(operate, a, b, method, reflected)
-    in_python = any(not is_builtin(one) and method_of(type(one), name) for one, _, name in steps)
-    for one, other, name in steps:
-        if numpy_asks(one, other, name):
+    steps = [(one, other, name, None if is_builtin(one) else method_of(type(one), name))
+             for one, other, name in tries(operate, a, b, method, reflected)]  # fmt: skip
+    in_python = any(found is not None for *_, found in steps)
+    for one, other, name, found in steps:
+        if numpy_asks(one, other, found):
             return ufunc_of(operate.__name__)(a, b)
-        if in_python and _computes(one, other, name):
+        if in_python and _computes(one, other, found):
             break
         if not in_python or is_builtin(one):
             continue
-        defined = any(name in vars(base) for base in type(one).__mro__)  # a metaclass may answer for other names
-        found = method_of(type(one), name) or (getattr(type(one), name) if defined else _declines)
+        if found is None:
+            defined = any(name in vars(base) for base in type(one).__mro__)  # a metaclass may answer for other names
+            found = getattr(type(one), name) if defined else _declines
         result, called = found(one, other), True
         if result is not NotImplemented:
             return result
@@ -109,11 +111,9 @@ def _beside(other: Object, operand: Object) -> Object:
     return operand_for(other, operand)
 
 
-def _computes(one: Object, other: Object, name: str) -> bool:
-    """Whether an operand has the operator of a number, which computes with the other one."""
-    if isinstance(one, Tracer):
-        return left_computes(one, other)
-    return is_own_number(one) and not method_of(type(one), name)
+def _computes(one: Object, other: Object, found: Object) -> bool:
+    """Whether an operand has the operator of a number, not `found` in Python, which computes with the other one."""
+    return left_computes(one, other) if isinstance(one, Tracer) else is_own_number(one) and found is None
 
 
 def _converts(one: Object, other: Object) -> bool:
@@ -128,9 +128,12 @@ def _is_number(value: Object) -> bool:
     return isinstance(value, Tracer) or is_own_number(value)
 
 
-def numpy_asks(one: Object, other: Object, name: str) -> bool:
-    """Whether an operator's method is NumPy's and calls the ufunc, which an operand's class decides or is made for."""
-    if not isinstance(one, np.ndarray | np.generic) or not (isinstance(one, Tracer) or not method_of(type(one), name)):
+def numpy_asks(one: Object, other: Object, found: Object) -> bool:
+    """Whether an operator's method is NumPy's and calls the ufunc, which an operand's class decides or is made for.
+
+    `found` is the method if it is in Python.
+    """
+    if not isinstance(one, np.ndarray | np.generic) or found is not None:
         return False
     known = is_builtin(other) or isinstance(other, np.ndarray)
     itself = known and not isinstance(one, Tracer) and defines_ufuncs(one)
