@@ -195,8 +195,7 @@ class Mutable(TracedArray):
 
     def value_below(self, form: bool = False) -> Value:
         value = self.current_value()
-        below = value.value_below(form) if isinstance(value, Tracer) else value
-        return np.asarray(below) if isinstance(below, np.generic | float) else below  # the memory may hold a number
+        return value.value_below(form) if isinstance(value, Tracer) else value
 
     def current_value(self) -> Value:
         """Return the array's current value: plain, or a new tracer of the activation that owns it."""

@@ -328,9 +328,10 @@ def known(tree: Tree) -> Value:
 
 def example(value: Value, form: bool = False) -> Value:
     """Return an example of the value below derivatives, batches and staging. With `form` only shape and dtype count."""
-    while depends(value):
-        value = value.value_below(form)
-    found = plain(value)  # the memory of an array may hold a number
+    below = value
+    while depends(below):
+        below = below.value_below(form)
+    found = plain(below)  # of an array without axes, a number
     return np.asarray(found) if isinstance(found, np.generic | float) and isinstance(value, np.ndarray) else found
 
 
