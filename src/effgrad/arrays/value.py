@@ -328,10 +328,9 @@ def known(tree: Tree) -> Value:
 
 def example(value: Value, form: bool = False) -> Value:
     """Return an example of the value below derivatives, batches and staging. With `form` only shape and dtype count."""
-    below = value
-    while depends(below):
-        below = below.value_below(form)
-    found = plain(below)  # of an array without axes, a number
+    found = plain(value)
+    while depends(found):
+        found = plain(found.value_below(form))  # a number, also of an array without axes
     return np.asarray(found) if isinstance(found, np.generic | float) and isinstance(value, np.ndarray) else found
 
 

@@ -30,6 +30,11 @@ def _declines(one: object, other: object) -> Object:
     return NotImplemented
 
 
+def _compiled(one: object, name: str) -> Object:
+    """Return the method of an operand that is not in Python; a metaclass may answer for names that no class defines."""
+    return getattr(type(one), name) if any(name in vars(base) for base in type(one).__mro__) else _declines
+
+
 # The operators are generated as text, because `operate(a, b)` would cost one more call for every operator.
 _BINARY = """
 def {name}(a, b):
@@ -90,10 +95,7 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
             break
         if not in_python or is_builtin(one):
             continue
-        if found is None:
-            defined = any(name in vars(base) for base in type(one).__mro__)  # a metaclass may answer for other names
-            found = getattr(type(one), name) if defined else _declines
-        result, called = found(one, other), True
+        result, called = (found or _compiled(one, name))(one, other), True
         if result is not NotImplemented:
             return result
     # A number's methods may be called twice.
