@@ -6,6 +6,7 @@ from collections.abc import Callable
 from scipy import sparse
 
 from effgrad.arrays.layout import ndim_of, size_of
+from effgrad.arrays.operator_ufuncs import COMPARISONS
 from effgrad.arrays.reach import np
 from effgrad.arrays.subarrays import view_as
 from effgrad.arrays.value import Tracer, plain
@@ -42,6 +43,56 @@ def _of_lines(lines: Value, count: int, length: int, explicit: bool) -> Value:
     places[lines[order], np.arange(len(lines)) - np.repeat(starts, counts)] = order
     places[(counts == 0) | ((counts < length) & (not explicit)), -1] = len(lines)
     return places
+
+
+def _comparison(ufunc: np.ufunc) -> Function:
+    """Return the operator that gives the mask of a comparison."""
+
+    def compared(self: Value, other: Value) -> Value:
+        """Return SciPy's boolean matrix, or a traced one if its elements are traced."""
+        mask = self._elementwise(ufunc, other)
+        if isinstance(mask.vector, Tracer):
+            return mask
+        made = mask.places.copy()
+        made.data = gathered(mask.places.data, mask.vector)
+        made.eliminate_zeros()
+        return made
+
+    return compared
+
+
+def _extreme(function: Function) -> Function:
+    """Return the method that gives the extreme of a matrix, or of its rows or columns."""
+
+    def extreme(self: Value, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
+        refuse_out(out)
+        self.sum_duplicates()
+        values, rows, columns = self.entries()
+        if axis is not None and self.ndim > 1:
+            lines, across = (columns, 1) if axis % 2 == 0 else (rows, 0)
+            places = _of_lines(lines, self.shape[across], self.shape[1 - across], explicit)
+            none = {np.max: -np.inf, np.min: np.inf}.get(function, np.nan)
+            return self._line(function(np.append(values, [0.0, none])[places], axis=1), axis)
+        full = explicit or size_of(values) == math.prod(self.shape)
+        return function(values if full else np.concatenate([values, np.zeros(1)]))
+
+    return extreme
+
+
+def _place_of_extreme(function: Function) -> Function:
+    """Return the method that gives the place of an extreme, a constant."""
+
+    def place(self: Value, axis: Value = None, out: Value = None, **options: bool) -> Value:
+        """Return SciPy's place or, in a staged program, that of a dense array."""
+        known = self.without_derivative()
+        if not isinstance(getattr(known, "vector", None), Tracer):
+            return getattr(known, function.__name__)(axis, out, **options)
+        refuse_out(out)
+        if any(options.values()):
+            raise NoRule(f"write np.{function.__name__}(A.data): there is no rule with explicit=True")
+        return self._of_class(function(known.toarray(), axis))
+
+    return place
 
 
 class Operations:
@@ -130,53 +181,16 @@ class Operations:
             pattern = self.ones().maximum(0)
         return self.filled(rows, columns, function(values, others), pattern)
 
-    def _compared(self, function: Function, other: Value) -> Value:
-        """Return the mask of a comparison: SciPy's boolean matrix, or a traced one if its elements are traced."""
-        mask = self._elementwise(function, other)
-        if isinstance(mask.vector, Tracer):
-            return mask
-        made = mask.places.copy()
-        made.data = gathered(mask.places.data, mask.vector)
-        made.eliminate_zeros()
-        return made
-
     __hash__ = object.__hash__
-
-    def __eq__(self, other: Value) -> Value:
-        return self._compared(np.equal, other)
-
-    def __ne__(self, other: Value) -> Value:
-        return self._compared(np.not_equal, other)
-
-    def __lt__(self, other: Value) -> Value:
-        return self._compared(np.less, other)
-
-    def __gt__(self, other: Value) -> Value:
-        return self._compared(np.greater, other)
-
-    def __le__(self, other: Value) -> Value:
-        return self._compared(np.less_equal, other)
-
-    def __ge__(self, other: Value) -> Value:
-        return self._compared(np.greater_equal, other)
+    __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = map(_comparison, COMPARISONS.values())
+    max, min, nanmax, nanmin = map(_extreme, (np.max, np.min, np.nanmax, np.nanmin))
+    argmax, argmin = map(_place_of_extreme, (np.argmax, np.argmin))
 
     def maximum(self, other: Value) -> Value:
         return self._elementwise(np.maximum, other)
 
     def minimum(self, other: Value) -> Value:
         return self._elementwise(np.minimum, other)
-
-    def _extreme(self, function: Function, axis: Value, out: Value, explicit: bool) -> Value:
-        refuse_out(out)
-        self.sum_duplicates()
-        values, rows, columns = self.entries()
-        if axis is not None and self.ndim > 1:
-            lines, across = (columns, 1) if axis % 2 == 0 else (rows, 0)
-            places = _of_lines(lines, self.shape[across], self.shape[1 - across], explicit)
-            none = {np.max: -np.inf, np.min: np.inf}.get(function, np.nan)
-            return self._line(function(np.append(values, [0.0, none])[places], axis=1), axis)
-        full = explicit or size_of(values) == math.prod(self.shape)
-        return function(values if full else np.concatenate([values, np.zeros(1)]))
 
     def _line(self, values: Value, axis: int) -> Value:
         """Return a row or column of extremes as SciPy does: a coo array or matrix of those that are not zero."""
@@ -189,34 +203,6 @@ class Operations:
         places = (across, kept) if row else (kept, across)
         shape = (1, len(values)) if row else (len(values), 1)
         return self.lifted_places(sparse.coo_matrix((numbers, places), shape), values[kept])
-
-    def max(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
-        return self._extreme(np.max, axis, out, explicit)
-
-    def min(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
-        return self._extreme(np.min, axis, out, explicit)
-
-    def nanmax(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
-        return self._extreme(np.nanmax, axis, out, explicit)
-
-    def nanmin(self, axis: Value = None, out: Value = None, *, explicit: bool = False) -> Value:
-        return self._extreme(np.nanmin, axis, out, explicit)
-
-    def _place(self, function: Function, axis: Value, out: Value, options: dict[str, bool]) -> Value:
-        """Return the place of an extreme, a constant: SciPy's or, in a staged program, that of a dense array."""
-        known = self.without_derivative()
-        if not isinstance(getattr(known, "vector", None), Tracer):
-            return getattr(known, function.__name__)(axis, out, **options)
-        refuse_out(out)
-        if any(options.values()):
-            raise NoRule(f"write np.{function.__name__}(A.data): there is no rule with explicit=True")
-        return self._of_class(function(known.toarray(), axis))
-
-    def argmax(self, axis: Value = None, out: Value = None, **options: bool) -> Value:
-        return self._place(np.argmax, axis, out, options)
-
-    def argmin(self, axis: Value = None, out: Value = None, **options: bool) -> Value:
-        return self._place(np.argmin, axis, out, options)
 
     def nonzero_entries(self) -> tuple[Value, Value, Value]:
         """The entries that are not zero, and their rows and columns; a staged program guards which they are."""
