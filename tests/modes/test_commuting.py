@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 import pytest
+from known_handlers import Answer, Ask, Cell, Holding, State
 
 from effgrad import EscapedValue, Irreproducible, checkpoint, grad, jvp, second_order, taylor
 from effgrad.effects import ContinuationEscaped, Effect, Handler, control, final, handle, multi, operation
@@ -49,45 +50,11 @@ def derivative(f, x, mode):
     return grad(f, mode=mode)(x)
 
 
-def both(handler, program, x, mode, **kwargs):
+def both(handler, program, x, mode):
     """The derivative of the handled program, and the handled derivative."""
-    inside = derivative(lambda x: handle(handler(), program, x), x, mode)
-    outside = handle(handler(), lambda: derivative(program, x, mode))
+    inside = derivative(lambda x: handle(handler, program, x), x, mode)
+    outside = handle(handler, lambda: derivative(program, x, mode))
     return inside, outside
-
-
-class Reader(Effect):
-    @operation
-    def ask(self): ...
-
-
-class Asked(Handler[Reader]):
-    def ask(self):
-        return 3.0
-
-
-class State(Effect):
-    @operation
-    def get(self): ...
-
-    @operation
-    def put(self, value): ...
-
-
-class Kept(Handler[State]):
-    def enter(self):
-        self.state = 2.0
-
-    def get(self):
-        return self.state
-
-    def put(self, value):
-        self.state = value
-
-
-class Returned(Kept):
-    def return_(self, value):
-        return value, self.state
 
 
 class Failure(Effect):
@@ -141,13 +108,13 @@ class Loop(Handler[Wait]):
 
 @every_mode
 def test_reader(mode):
-    inside, outside = both(Asked, lambda x: np.sin(Reader.ask() * x) * Reader.ask(), 0.5, mode)
+    inside, outside = both(Answer(3.0), lambda x: np.sin(Ask.ask() * x) * Ask.ask(), 0.5, mode)
     assert inside == outside == pytest.approx(9 * np.cos(1.5))
 
 
 @every_mode
 def test_reader_in_a_checkpoint(mode):
-    inside, outside = both(Asked, lambda x: checkpoint(lambda: np.sin(Reader.ask() * x)), 0.5, mode)
+    inside, outside = both(Answer(3.0), lambda x: checkpoint(lambda: np.sin(Ask.ask() * x)), 0.5, mode)
     assert inside == outside == pytest.approx(3 * np.cos(1.5))
 
 
@@ -166,15 +133,15 @@ def pure(x):
 
 @every_mode
 def test_state(mode):
-    inside, outside = both(Kept, stateful, 0.5, mode)
+    inside, outside = both(Cell(2.0), stateful, 0.5, mode)
     assert inside == outside == pytest.approx(derivative(pure, 0.5, mode))
 
 
 @every_mode
 def test_state_returned(mode):
-    inside = derivative(lambda x: handle(Returned(), stateful, x)[1], 0.5, mode)
+    inside = derivative(lambda x: handle(Holding(2.0), stateful, x)[1], 0.5, mode)
     assert inside == pytest.approx(2 * np.cos(0.5) * 1.5 + 2 * np.sin(0.5))
-    outside, state = handle(Returned(), lambda: derivative(stateful, 0.5, mode))
+    outside, state = handle(Holding(2.0), lambda: derivative(stateful, 0.5, mode))
     assert outside == pytest.approx(derivative(pure, 0.5, mode))
     with pytest.raises(EscapedValue):
         state + 1.0
@@ -186,22 +153,23 @@ def test_state_written_in_a_checkpoint(mode):
         State.put(np.sin(x))
         return State.get() * x
 
-    inside, outside = both(Kept, lambda x: checkpoint(writes_first, x), 0.5, mode)
+    inside, outside = both(Cell(2.0), lambda x: checkpoint(writes_first, x), 0.5, mode)
     assert inside == outside == pytest.approx(0.5 * np.cos(0.5) + np.sin(0.5))
 
     def counts(x):
         State.put(State.get() + 1.0)
         return State.get() * x
 
-    for place in (lambda: derivative(lambda x: handle(Kept(), lambda: checkpoint(counts, x)), 0.5, mode),
-                  lambda: handle(Kept(), lambda: derivative(lambda x: checkpoint(counts, x), 0.5, mode))):  # fmt: skip
+    cell = Cell(2.0)
+    for place in (lambda: derivative(lambda x: handle(cell, lambda: checkpoint(counts, x)), 0.5, mode),
+                  lambda: handle(cell, lambda: derivative(lambda x: checkpoint(counts, x), 0.5, mode))):  # fmt: skip
         with pytest.raises(Irreproducible):
             place()
 
 
 @every_mode
 def test_exceptions_none_raised(mode):
-    inside, outside = both(Default, lambda x: np.sin(x) if x > 0 else Failure.fail(x), 0.5, mode)
+    inside, outside = both(Default(), lambda x: np.sin(x) if x > 0 else Failure.fail(x), 0.5, mode)
     assert inside == outside == pytest.approx(np.cos(0.5))
 
 
@@ -224,7 +192,7 @@ def test_exceptions_in_a_checkpoint(mode):
     def program(x):
         return checkpoint(lambda: np.sin(x) if x > 0 else Failure.fail(x * x))
 
-    inside, outside = both(Default, program, 0.5, mode)
+    inside, outside = both(Default(), program, 0.5, mode)
     assert inside == outside == pytest.approx(np.cos(0.5))
     raised = lambda: derivative(lambda x: handle(Default(), program, x), -0.5, mode)  # noqa: E731
     if mode in RECOMPUTING:

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from known_handlers import Answer, Ask
 from laws import another_row
 from runs import eagerly
 
@@ -129,12 +130,6 @@ def swallow(arithmetic):
             return a * b
 
     return Swallow()
-
-
-class Ask(Effect):
-    @operation
-    def ask(self):
-        """A number."""
 
 
 def effectful(d):
@@ -543,14 +538,6 @@ def probe_taylor_where(m):
 
 
 # mask
-
-
-class Answer(Handler[Ask]):
-    def __init__(self, answer):
-        self.answer = answer
-
-    def ask(self):
-        return self.answer
 
 
 class Choose(Effect):
