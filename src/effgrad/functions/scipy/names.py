@@ -6,7 +6,7 @@ from effgrad.arrays.value import REASONS
 WRITTEN_IN_NUMPY = {
     "special": """assoc_laguerre chebyc chebys chebyt chebyu gegenbauer genlaguerre h1vp h2vp hermite hermitenorm
         ivp jacobi jvp kvp laguerre legendre sh_chebyt sh_chebyu sh_jacobi sh_legendre yvp""",
-    "linalg": "diagsvd fiedler fiedler_companion khatri_rao null_space orth",
+    "linalg": "convolution_matrix diagsvd fiedler fiedler_companion khatri_rao null_space orth",
     "signal": """abcd_normalize bessel bilinear bilinear_zpk bode butter cheby1 cheby2 chirp coherence cont2discrete
         csd cspline1d cspline1d_eval CZT czt_points dbode detrend dfreqresp dimpulse dlsim dlti dstep ellip envelope
         filtfilt firls firwin firwin2 freqresp freqs freqs_zpk freqz freqz_sos freqz_zpk gammatone gauss_spline

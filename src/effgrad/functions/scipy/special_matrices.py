@@ -51,15 +51,6 @@ def _leslie(f: Value, s: Value) -> Value:
     return np.concatenate([np.reshape(f, (1, -1)), np.concatenate([np.diag(s), np.zeros((s.size, 1))], axis=1)])
 
 
-def _convolution_matrix(a: Value, n: int, mode: str = "full") -> Value:
-    a = np.ravel(a)
-    full = _toeplitz(np.concatenate([a, np.zeros(n - 1)]), np.concatenate([a[:1], np.zeros(n - 1)]))
-    shorter, longer = sorted((a.size, n))
-    first, size = {"full": (0, shorter + longer - 1), "same": ((shorter - 1) // 2, longer),
-                   "valid": (shorter - 1, longer - shorter + 1)}[mode]  # fmt: skip
-    return full[first : first + size]
-
-
 def _toeplitz_of(c_or_cr: object) -> Value:
     return _BATCHED["toeplitz"](*c_or_cr) if isinstance(c_or_cr, tuple) else _BATCHED["toeplitz"](c_or_cr)
 
@@ -78,7 +69,7 @@ def _block_diag(*arrays: Value) -> Value:
 
 _OF_VECTORS: dict[str, Function] = {
     "toeplitz": _toeplitz, "hankel": _hankel, "circulant": _circulant, "leslie": _leslie,
-    "companion": lambda a: companion(np.ravel(a)), "convolution_matrix": _convolution_matrix,
+    "companion": lambda a: companion(np.ravel(a)),
 }  # fmt: skip
 _BATCHED = {name: _of_vectors(name, definition) for name, definition in _OF_VECTORS.items()}
 RULES = {
