@@ -22,8 +22,8 @@ from effgrad.arrays.value import Smooth, Tracer, depends
 from effgrad.effects import handled
 from effgrad.effects.confined import run_confined
 from effgrad.errors import EffgradError
-from effgrad.modes.beside_norms import BesideNorms, NormValue
-from effgrad.modes.nearby import Nearby, NearbyValue
+from effgrad.modes.beside_norms import BesideNorms
+from effgrad.modes.nearby import Nearby
 from effgrad.primitives.kinks import Kink
 from effgrad.primitives.quotients import Divide, Division
 from effgrad.trees import flatten
@@ -252,11 +252,11 @@ def _note(inputs: list[Value], order: int) -> None:
     """Report the order of a derivative, plus those around it, to the limit around them, or mark a staged program."""
     for value in inputs:
         around = 0
-        while isinstance(value, Traced | Batched) and type(value) not in (NearbyValue, NormValue):
+        while isinstance(value, Traced | Batched) and not isinstance(value.owner, Nearby | BesideNorms):
             if type(value) is Batched:
                 value.owner.differentiated = True
             value, around = value.primal, around + isinstance(value, Traced)
-        if type(value) in (NearbyValue, NormValue):
+        if isinstance(value, Tracer) and isinstance(value.owner, Nearby | BesideNorms):
             value.owner.order = max(value.owner.order, around + order)
             return
         if isinstance(value, Tracer) and hasattr(value.owner, "differentiated"):  # a staged program

@@ -8,7 +8,7 @@ infinitely near the point (`effgrad.modes.nearby`) is the same number, and takes
 import numpy as np
 
 from effgrad.arrays.traced import Traced
-from effgrad.arrays.value import Smooth, plain
+from effgrad.arrays.value import Smooth, owned_by, plain
 from effgrad.effects import Handler
 from effgrad.primitives.kinks import reciprocal_root
 from effgrad.primitives.primitive import Primitive
@@ -30,7 +30,7 @@ class BesideNorms(Handler[Smooth]):
         self.order, self.kinked = 0, False
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
-        kinds = [a.shadow if type(a) is NormValue else None for a in args]
+        kinds = [a.shadow if owned_by(a, self) else None for a in args]
         values = list(map(self.primal, args))
         with np.errstate(all="ignore"):
             result = primitive.function(*values, **params)

@@ -13,7 +13,7 @@ import numpy as np
 
 from effgrad.arrays.laurent import TERMS, Laurent
 from effgrad.arrays.traced import Traced
-from effgrad.arrays.value import Smooth, plain
+from effgrad.arrays.value import Smooth, constant, owned_by, plain
 from effgrad.effects import Handler
 from effgrad.modes.series_rules import leaves_domain, series_of
 from effgrad.primitives import infinitesimal
@@ -41,7 +41,7 @@ class Nearby(Handler[Smooth]):
         self.outside, self.order, self.merged, self.done, self.run, self.held = False, 0, False, done, 0, 0
 
     def apply(self, primitive: Primitive, *args: Value, **params: Option) -> Traced:
-        arguments = tuple([a.shadow if type(a) is NearbyValue else infinitesimal.plain_argument(a) for a in args])
+        arguments = tuple([a.shadow if owned_by(a, self) else constant(a) for a in args])
         with np.errstate(all="ignore"):
             result = primitive.function(*map(self.primal, args), **params)
             self.run, self.held = self.run + 1, self.held + np.size(result)
@@ -113,7 +113,7 @@ class Nearby(Handler[Smooth]):
 
     def limits(self, value: Value) -> tuple[Value, Value]:
         """Return the limit of a value along the path, NaN where there is none, and a coarse value, or NaN."""
-        if type(value) is not NearbyValue:
+        if not owned_by(value, self):
             return plain(value), plain(value)
         along: Along = value.shadow
         self.find(along, TERMS if self.merged else 1)

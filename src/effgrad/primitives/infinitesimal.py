@@ -12,7 +12,6 @@ import numpy as np
 
 from effgrad.arrays import laurent
 from effgrad.arrays.laurent import TERMS, Laurent
-from effgrad.arrays.value import constant
 from effgrad.primitives.primitive import Primitive
 from effgrad.vocabulary import Params, Value
 
@@ -98,11 +97,6 @@ class Along:
     def has_zeros(self) -> bool:
         """Whether the standard part of an element is zero or unknown."""
         return self.standard is None or not np.all(self.standard)
-
-
-def plain_argument(value: Value) -> Value:
-    """Return a constant argument as it is now, since the program may write to the array."""
-    return constant(value) if type(value) is np.ndarray else value
 
 
 def is_analytic(
