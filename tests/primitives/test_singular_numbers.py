@@ -1,4 +1,4 @@
-"""Singular points of programs that take Python numbers out of arrays (`float`, `complex`, `item`, `tolist`).
+"""Singular points of programs that take Python numbers out of arrays (`float`, `complex`, `item`, `tolist`) or use `math`.
 
 The oracle is the polynomial that each program is, whose Hessian is written out by hand.
 """
@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from effgrad import grad, hessian, hvp
+from effgrad import grad, hessian, hvp, jvp
 
 POINTS = [np.zeros(2), np.array([0.5, 0.0])]
 V = np.array([1.0, 2.0])
@@ -46,6 +46,7 @@ PROGRAMS = {
     "float of a factor": (lambda x: np.abs(float(x[0]) * 2.0 * (1 + 2j) * x)[1] ** 2, lambda x: of_product(x, 20)),
     "complex": (lambda x: np.abs(complex(np.sum(x)) * (1 + 2j) * x)[1] ** 2, of_complex),
     "item": (lambda x: np.sqrt(x[0].item() ** 2 + x[1] ** 2) ** 2, twice),
+    "math": (lambda x: math.sqrt(x[0].item() ** 2 + float(x[1]) ** 2) ** 2, twice),
     "tolist": (lambda x: math.hypot(*x.tolist()) ** 2, twice),
 }
 
@@ -59,6 +60,14 @@ def test_limits_of_programs_with_numbers(name, point):
     np.testing.assert_allclose(hessian(f)(x), expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(hvp(f, x, V), expected @ V, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(grad(lambda x: grad(f)(x) @ V)(x), expected @ V, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("root", [math.sqrt, np.sqrt])
+def test_a_root_of_a_number_that_is_0(root):
+    """Python's numbers are not divided by 0, which ended the program's derivative with that error."""
+    assert grad(root)(0.0) == jvp(root, (0.0,), (1.0,))[1] == np.inf
+    assert not np.isfinite(hvp(root, 0.0, 1.0))
+    np.testing.assert_allclose([hvp(lambda x: root(x * x) ** 2, 0.0, 1.0), grad(lambda x: root(x**4))(0.0)], [2.0, 0.0])
 
 
 def test_first_derivatives_of_roots_of_numbers():

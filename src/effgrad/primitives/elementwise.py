@@ -11,7 +11,7 @@ import scipy.special as sp
 from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.counterparts import any_type, floating
 from effgrad.arrays.laurent import Laurent
-from effgrad.arrays.layout import dtype_of, extremes
+from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, extremes
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, plain, to_operand
 from effgrad.primitives import kinks, machine_code, powers
@@ -207,7 +207,10 @@ clip = elementwise(
 
 
 def _half_over(y: Value) -> Value:
-    return 0.5 * reciprocal_root(y) if nested(y, plain(y) == 0) else powers.unless_infinite(0.5 / y)
+    if nested(y, plain(y) == 0):
+        return 0.5 * reciprocal_root(y)
+    y = np.asarray(y)[()] if type(y) in PYTHON_NUMBERS else y  # which can be divided by 0
+    return powers.unless_infinite(0.5 / y)
 
 
 def _sinc_partial(y: Value, x: Value) -> Value:
