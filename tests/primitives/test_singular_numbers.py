@@ -1,4 +1,4 @@
-"""Singular points of programs that take Python numbers out of arrays (`float`, `complex`, `item`, `tolist`) or use `math`.
+"""Singular points of programs with Python numbers of arrays (`float`, `complex`, `item`, `tolist`), or with `math`.
 
 The oracle is the polynomial that each program is, whose Hessian is written out by hand.
 """
