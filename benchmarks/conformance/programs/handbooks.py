@@ -423,7 +423,7 @@ def beams(checkout: Checkout) -> tuple[Any, ...]:
     light = checkout.package("LightPipes")
 
     def propagated(waist: Any, focus: Any, distance: Any) -> Any:
-        field = light.GaussBeam(light.Begin(5e-3, 6e-7, 12), waist)
+        field = light.GaussBeam(light.Begin(5e-3, 6e-5, 12), waist)
         through = light.Lens(light.Tilt(field, 1e-5, 2e-5), focus)
         found = [light.Forvard(through, distance), light.Fresnel(through, distance), light.Steps(through, distance, 2)]
         found += [light.Zernike(light.GaussAperture(field, waist), 2, 0, 2e-3, 0.3)]
