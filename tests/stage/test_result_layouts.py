@@ -6,10 +6,13 @@ adds, and whether a `ravel` is a view.
 
 import numpy as np
 import pytest
+import scipy.fft
+import scipy.linalg
+import scipy.stats
 from random_programs import random_program
 from row_table import PATHS, check_calls
 
-from effgrad import EffgradError, compile, jvp, value_and_grad
+from effgrad import EffgradError, compile, jvp, value_and_grad, vmap
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 X = np.random.default_rng(0).uniform(0.2, 0.8, (3, 4))
@@ -61,7 +64,17 @@ PROGRAMS = {
     "numbers": lambda x: (x.T.astype(np.float32), x.T > 0.5, x.T * 1j),
     "sorted": lambda x: (np.sort(x.T, 0), np.cumsum(x.T, 1), np.where(x.T > 0.5, x.T, 0.0)),
     "a vector": lambda x: np.ravel(x)[::-1],
+    "reshaped in column order": lambda x: in_memory(np.reshape(x, x.shape[::-1], order="F")),
+    "gathered by a transpose": lambda x: in_memory(np.ravel(x)[np.arange(12).reshape(3, 4).T]),
+    "gathered by repeated places": lambda x: in_memory(np.ravel(x)[np.broadcast_to([[5], [1]], (2, 3))]),
+    "a distribution": lambda x: in_memory(scipy.stats.norm.cdf(x)),
+    "a transform": lambda x: in_memory(scipy.fft.fft2(x.T)),
+    "eigenvectors": lambda x: in_memory(np.abs(scipy.linalg.eigh(x @ x.T)[1])),
 }
+
+
+def in_memory(y):
+    return y, np.ravel(y, order="K")
 
 
 def written(x, form):
@@ -80,6 +93,13 @@ def test_results_lie_as_numpys(name, form, backend):
     for _ in range(2):  # staged, and run
         check_layouts(f, x, compiled)
     check_layouts(f, x, compile(lambda x: jvp(f, (x,), (x,))[0], backend))
+
+
+@pytest.mark.parametrize("form", ["in C order", "reversed", "with gaps"])
+def test_members_are_reshaped_in_column_order_as_numpy_does(form):
+    f, x = PROGRAMS["reshaped in column order"], np.stack([FORMS[form](X), FORMS[form](X)])
+    for one, member in zip(f(x[0]), vmap(f)(x), strict=True):
+        np.testing.assert_array_equal(member[0], one)
 
 
 @pytest.mark.thinned(4)

@@ -8,7 +8,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from effgrad.arrays import counterparts, layout
 from effgrad.arrays.layout import PYTHON_NUMBERS, dtype_of, memory_like, ndim_of, shape_of, size_of, without_axes
-from effgrad.arrays.memory_order import seen_as
+from effgrad.arrays.memory_order import laid_as, seen_as
 from effgrad.arrays.reach import np
 from effgrad.arrays.traced import alias, always_view, view
 from effgrad.arrays.value import (
@@ -245,7 +245,8 @@ def rearranging(function: Function) -> Value:
 
         def take(place: Value, step: Value) -> Value:
             result = getitem(flat, index=place)
-            return alias(seen_as(result, place), a, step) if shares and np.may_share_memory(place, numbers) else result
+            viewed = shares and np.may_share_memory(place, numbers)
+            return alias(seen_as(result, place), a, step) if viewed else laid_as(result, place)
 
         if isinstance(places, list | tuple):
             return type(places)(
@@ -262,8 +263,7 @@ def _diagonal(a: object, *args: Value, **kwargs: Option) -> Value:
     def step(value: Value) -> Value:
         return np.diagonal(value, *args, **kwargs)
 
-    memory = np.empty(shape_of(a), bool)
-    seen = step(memory)
+    seen = step(memory := np.empty(shape_of(a), bool))
     if seen.ndim > 1 or not seen.size or not contiguous(a):
         return rearranging(np.diagonal)(a, *args, **kwargs)
     start = np.lib.array_utils.byte_bounds(seen)[0] - np.lib.array_utils.byte_bounds(memory)[0]

@@ -18,7 +18,7 @@ import optree
 from effgrad import program
 from effgrad.api.tracebacks import boundary, of_function
 from effgrad.arrays import value as traced
-from effgrad.arrays.layout import DOUBLES, NUMERIC_KINDS, native, same_elements
+from effgrad.arrays.layout import DOUBLES, NUMERIC_KINDS, duplicate, native, same_elements
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.value import Smooth, owned_by
 from effgrad.effects import Handler
@@ -253,7 +253,7 @@ class Stage(Handler[Smooth, Recompute, Control]):
                 slots.append(tree)
                 return Slot(len(slots) - 1)
             return guarded_value(tree)
-        return tree.copy() if isinstance(tree, np.ndarray) else tree
+        return duplicate(tree) if isinstance(tree, np.ndarray) else tree
 
     def finish(self, output: Value) -> Graph:
         """Return the graph of the recorded program, with the leaves of `output` as its outputs."""
