@@ -50,7 +50,7 @@ from effgrad.program.plain_writes import WRITING, holds_traced, with_out, writin
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_mask, has_subclass, perform
 from effgrad.program.threads import starting
-from effgrad.program.views import BY_ELEMENTS, ITSELF, in_place, viewing
+from effgrad.program.views import ITSELF, trimmed, viewing
 from effgrad.vocabulary import Object, Reached
 
 FIRST: list[Reached] = [
@@ -164,9 +164,7 @@ class Rules:
         with_given_lists = with_lists(f, rule)
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)
-        careful = with_out(f, with_given_lists)
-        if f in BY_ELEMENTS:
-            careful = in_place(self.running(f._implementation), careful)
+        careful = trimmed(f, with_given_lists) if f is np.trim_zeros else with_out(f, with_given_lists)
         if f in MAY_VIEW:
             careful = viewing(f, with_given_lists, careful)
         if isinstance(f, np.ufunc) and f.nin == 1:

@@ -6,6 +6,7 @@ import numpy as np
 
 from effgrad.arrays.layout import copied_as, without_axes
 from effgrad.arrays.value import Tracer, example
+from effgrad.arrays.written import read
 from effgrad.program.subclasses import is_held
 from effgrad.vocabulary import Object
 
@@ -13,8 +14,6 @@ from effgrad.vocabulary import Object
 ITSELF = frozenset((
     np.diff, np.real_if_close, np.linalg.matrix_power, np.polyint, np.nan_to_num, np.asarray_chkfinite,
 ))
-# Functions of NumPy whose Python source takes a view by the elements.
-BY_ELEMENTS = frozenset((np.trim_zeros,))
 
 
 def viewing(f: Any, target: Object, writing: Object) -> Object:
@@ -42,10 +41,19 @@ def viewing(f: Any, target: Object, writing: Object) -> Object:
     return given
 
 
-def in_place(source: Object, target: Object) -> Object:
-    """Return a function that runs NumPy's source for an array with traced values, of which the result is a view."""
-    return lambda *args, **kwargs: (
-        source if any(map(is_held, (*args, *kwargs.values()))) else target)(*args, **kwargs)  # fmt: skip
+def trimmed(f: Any, target: Object) -> Object:
+    """Return the target of `np.trim_zeros`, which for an array with traced values selects by the plain numbers."""
+
+    def given(filt: Object, *args: Object, **kwargs: Object) -> Object:
+        if not is_held(filt):
+            return target(filt, *args, **kwargs)
+        numbers = np.array(example(read(filt)), order="C")
+        part = f(numbers, *args, **kwargs)
+        place = (part.ctypes.data - numbers.ctypes.data) // numbers.itemsize if part.size else 0
+        first = np.unravel_index(place, numbers.shape) if part.size else (0,) * part.ndim
+        return filt[tuple(slice(k, k + n) for k, n in zip(first, part.shape, strict=True))]
+
+    return given
 
 
 def laid_as(outline: Object, value: Object) -> Object:

@@ -1,9 +1,11 @@
-"""Set operations. Which elements are selected is a constant."""
+"""Set operations, and trimming of zeros. Which elements are selected is a constant."""
 
 from typing import Any, cast
 
+from numpy.lib.array_utils import normalize_axis_tuple
+
 from effgrad.arrays.batched_value import Batched
-from effgrad.arrays.layout import shape_of, size_of
+from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, depends, plain
 from effgrad.primitives.given import all_as_computed
@@ -76,8 +78,19 @@ def _setdiff1d(ar1: Value, ar2: object, assume_unique: bool = False) -> Value:
     return values[np.flatnonzero(~np.isin(*_ranked(values, ar2)))]
 
 
+def _trim_zeros(filt: Value, trim: str = "fb", axis: Axes = None) -> Value:
+    count, kept = ndim_of(filt), np.nonzero(plain(filt))
+    axes = range(count) if axis is None else normalize_axis_tuple(axis, count)
+    found, parts = len(kept[0]), [slice(None)] * count
+    for i in axes:
+        first, last = (int(np.min(kept[i])), int(np.max(kept[i])) + 1) if found else (0, 0)
+        front, back = [letter in trim.lower() or not found for letter in "fb"]
+        parts[i] = slice(first if front else None, last if back else None)
+    return filt[tuple(parts)]
+
+
 composed(all_as_computed({
     np.unique: _unique, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
     np.unique_values: _unique_values, np.unique_all: _unique_all, np.unique_counts: _unique_counts,
-    np.unique_inverse: _unique_inverse,
+    np.unique_inverse: _unique_inverse, np.trim_zeros: _trim_zeros,
 }))  # fmt: skip

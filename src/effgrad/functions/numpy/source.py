@@ -15,7 +15,7 @@ from effgrad.vocabulary import Value
 # Functions that return views, write to an argument, or call one function that has a rule.
 MOVING: tuple[Value, ...] = (
     np.split, np.hsplit, np.vsplit, np.dsplit, np.dstack, np.unstack, np.fliplr, np.flipud, np.rollaxis,
-    np.matrix_transpose, np.fill_diagonal, np.logspace, np.append, np.trim_zeros,
+    np.matrix_transpose, np.fill_diagonal, np.logspace, np.append,
     np.linalg.trace, np.linalg.diagonal, np.linalg.matrix_transpose, np.linalg.matmul, np.linalg.tensordot,
     np.linalg.tensorinv, np.linalg.outer,
 )  # fmt: skip
