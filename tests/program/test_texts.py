@@ -388,3 +388,20 @@ def test_a_logger_writes_what_it_writes_of_plain_numbers():
     assert texts[0] == texts[1] and "test_texts.py f INFO x = [ 0.7  -1.3   0.25], 0.700" in texts[0]
     with pytest.raises(Detached, match="'0.7' was written for a traced number"):
         grad(lambda x: float((f(x), texts[-1].split()[-1])[1]))(POINT)
+
+
+def test_after_the_derivative_a_text_is_a_plain_string():
+    kept = []
+
+    def f(x):
+        kept.append(x)
+        return np.sum(x * x)
+
+    def outer(y):
+        effgrad.grad(f)(y)
+        assert type(repr(kept[-1])) is not str  # `y` is still traced
+        return y
+
+    effgrad.grad(f)(np.arange(3.0))
+    effgrad.jvp(outer, (np.float64(0.3),), (np.float64(1.0),))
+    assert [type(text) for x in kept for text in (repr(x), str(x), f"{x}")] == [str] * 6

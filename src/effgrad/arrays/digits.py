@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.value import NUMERIC, Tracer, plain
+from effgrad.arrays.value import NUMERIC, Tracer, depends, plain
 from effgrad.effects.effect import frames
 from effgrad.errors import Detached
 from effgrad.vocabulary import Activation, Value
@@ -164,6 +164,8 @@ def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
     """Return the string that a function makes of a traced value."""
     value = traced.shown()
     text = write(value)
+    if _has_ended(traced):  # as in the report of a failed test, which may be sent to another process
+        return text
     written, sizes = NUMERAL.findall(text), _sizes(value)
     made = Text(text)
     made.parts = (traced,)
@@ -173,6 +175,15 @@ def of_number(write: Callable[[Value], str], traced: Tracer) -> str:
     _remember(made.known)
     constant = not isinstance(plain(traced), Tracer) and all(number is CONSTANT for _, number in made.known)
     return text if constant else made
+
+
+def _has_ended(value: Value) -> bool:
+    """Whether all activations that trace a value have ended, so that its text has no digits of traced numbers."""
+    while depends(value):
+        if value.owner.alive:
+            return False
+        value = value.primal
+    return True
 
 
 def _sizes(value: Value) -> set[float] | None:
