@@ -32,6 +32,7 @@ LACKING = [
         r"|fractional power|fractional power across the cut|orthogonal_procrustes|khatri_rao|lu_solve (for a )?batch"
         r"|(cho_solve(_banded)?|solve_banded|discrete lyapunov|scipy qr pivoting|block_diag) batch)\]":
             "takes one matrix",
+        r"_declared_is_right_or_refused\[scipy.linalg.eigh_tridiagonal\]": "has signs that the last digits decide",
         r"\[linalg.(inv (batch|pos)|solve (batch|diagonal|triangular kind|tridiagonal))\b": "takes one matrix",
         r"\[(signal.(envelope|freqz_sos)|stats.(Normal|lmoment|quantile)|sparse.(permute_dims|swapaxes))\b": "lacks it",
         r"\[(integrate.(cubature|tanhsinh)|ndimage.vectorized_filter|interpolate.(AAA|Floater)"
