@@ -19,6 +19,7 @@ X = np.random.default_rng(0).uniform(0.2, 0.8, (3, 4))
 
 
 def arrays(result):
+    """The arrays in a nested result."""
     if isinstance(result, tuple | list):
         return [array for part in result for array in arrays(part)]
     return [result] if isinstance(result, np.ndarray) else []
@@ -119,6 +120,19 @@ def test_a_loop_leaves_its_arrays_as_numpy_does():
         return a, b, a.T, b[::-1]
 
     check_layouts(f, X, compile(f))
+
+
+def test_a_loop_and_its_reverse_leave_their_arrays_as_numpy_does():
+    def f(x):
+        a = np.zeros((4, 3))
+        for i in range(40):
+            a = a * 0.9 + np.sin(x.T) * i / 40 * np.tanh(a)
+            a[i % 4] = a[i % 4] * 1.1 + x[:, 0]
+        return np.sum(a**2), (a.T * 1.0, x.T)
+
+    compiled = compile(value_and_grad(f, has_aux=True))
+    check_layouts(f, X, lambda x: compiled(x)[0])
+    assert any(node.primitive.name == "run_backward" for node in compiled.path(X).graph)
 
 
 def test_each_type_of_argument_has_its_own_layout():

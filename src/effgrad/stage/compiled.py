@@ -285,8 +285,8 @@ class Compiled(Generic[P, R]):
             loops.begin_again(mistaken)
             return self._staged(leaves, tree, loops, integers, function)
         loops.check_guards(len(graph.guards))
-        graph = contracted(dead(graph))
         graph.layouts = layouts if any(layouts) else ()
+        graph = contracted(dead(graph))
         if loops.programs:
             graph = with_pairs(graph, _native().Halves)
             compile_loops(graph)

@@ -28,7 +28,7 @@ class Graph:
     def with_nodes(self, nodes: list[Node], outputs: list[Value]) -> "Graph":
         """Return a graph with the same inputs and settings, but other nodes and outputs."""
         graph = Graph(self.inputs, nodes, outputs, self.tree)
-        graph.differentiated, graph.limit = self.differentiated, self.limit
+        graph.differentiated, graph.limit, graph.layouts = self.differentiated, self.limit, self.layouts
         return graph
 
     def replaced(self, new: dict[Node, Node]) -> "Graph":
