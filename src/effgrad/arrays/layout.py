@@ -1,6 +1,7 @@
 """The shape and dtype of arrays and numbers, and the order of an array's elements in memory."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,23 +74,37 @@ def memory_like(array: Array, dtype: DTypeLike = None, shared: bool = False) -> 
     """
     dtype, width = np.dtype(dtype or array.dtype), array.itemsize
     regular = array.size and all((step or shared) and step % width == 0 for step in array.strides)
-    steps = [step // width for step in array.strides] if regular else []
-    ends = [step * (n - 1) for step, n in zip(steps, array.shape, strict=False)]
-    length = 1 + sum(map(abs, ends))
     if array.flags.forc or not array.size:
         return np.empty_like(array, dtype, subok=False)
-    if not regular or length > 4 * array.size:
+    steps = [step // width for step in array.strides] if regular else []
+    if not regular or extent(array.shape, steps) > 4 * array.size:
         return _with_narrow_gaps(array, dtype)
-    first = -sum(end for end in ends if end < 0)
-    return np.ndarray(array.shape, dtype, np.empty(length, dtype), first * dtype.itemsize, [
-        step * dtype.itemsize for step in steps])  # fmt: skip
+    return with_strides(np.empty(extent(array.shape, steps), dtype), array.shape, steps)
+
+
+def extent(shape: Shape, steps: Sequence[int]) -> int:
+    """Return how many elements of memory an array with these strides, in elements, reaches over."""
+    return 1 + sum(abs(step) * (n - 1) for step, n in zip(steps, shape, strict=True))
+
+
+def with_strides(memory: Array, shape: Shape, steps: Sequence[int]) -> Array:
+    """Return the array with these strides, in elements, that reaches over a whole vector of memory."""
+    first = -sum(step * (n - 1) for step, n in zip(steps, shape, strict=True) if step < 0)
+    width = memory.itemsize
+    return np.ndarray(shape, memory.dtype, memory, first * width, [step * width for step in steps])
+
+
+def axes_in_memory(array: Array) -> tuple[int, ...]:
+    """Return the axes from that of the largest stride to that of the smallest in what NumPy computes of an array."""
+    few: Array = array[(slice(2),) * array.ndim]
+    flags: list[list[Any]] = [["readonly"], ["writeonly", "allocate"]]
+    result = np.nditer([few, None], ["refs_ok"], flags, [array.dtype, np.dtype(bool)]).operands[1]
+    return tuple(sorted(range(array.ndim), key=lambda axis: -result.strides[axis]))
 
 
 def _with_narrow_gaps(array: Array, dtype: DType) -> Array:
     """Return an unfilled array, not contiguous, with its axes in the order that NumPy gives results of the array."""
-    flags: list[list[Any]] = [["readonly"], ["writeonly", "allocate"]]
-    result = np.nditer([array, None], ["refs_ok"], flags, [array.dtype, np.dtype(bool)]).operands[1]
-    order = sorted(range(array.ndim), key=lambda k: -result.strides[k])
+    order = axes_in_memory(array)
     memory = np.empty([array.shape[k] + 1 for k in order], dtype)
     return memory[tuple(slice(array.shape[k]) for k in order)].transpose(np.argsort(order))
 

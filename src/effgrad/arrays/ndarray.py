@@ -174,22 +174,8 @@ class ArrayMethods(Protocols):
     __slots__ = ()
     __hash__ = Protocols.__hash__
 
-    __add__, __radd__, __iadd__ = _binary("add")
-    __sub__, __rsub__, __isub__ = _binary("sub")
-    __mul__, __rmul__, __imul__ = _binary("mul")
-    __truediv__, __rtruediv__, __itruediv__ = _binary("truediv")
-    __pow__, __rpow__, __ipow__ = _binary("pow")
-    __mod__, __rmod__, __imod__ = _binary("mod")
-    __and__, __rand__, __iand__ = _stepwise("and")
-    __or__, __ror__, __ior__ = _stepwise("or")
-    __xor__, __rxor__, __ixor__ = _stepwise("xor")
-    __lshift__, __rlshift__, __ilshift__ = _stepwise("lshift")
-    __rshift__, __rrshift__, __irshift__ = _stepwise("rshift")
-
-    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul")
     __lt__, __le__, __gt__, __ge__ = map(_comparison, (operator.lt, operator.le, operator.gt, operator.ge))
     __ne__ = _comparison(operator.ne)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _stepwise("floordiv")
 
     def __eq__(self, other: object) -> Value:
         return equal(self, other, plain(self) == plain(to_operand(other)))
@@ -346,6 +332,11 @@ class ArrayMethods(Protocols):
             (number,) = plain_tree(place)
             place = number if isinstance(number, tuple) else np.unravel_index(number % self.size, self.shape)
         return operations.as_pythons(self[place])
+
+
+for _name in BINARY:
+    for _way, _operator in zip(("", "r", "i"), (_stepwise if _name in STEPWISE else _binary)(_name), strict=True):
+        setattr(ArrayMethods, f"__{_way}{_name}__", _operator)
 
 
 class Flat:

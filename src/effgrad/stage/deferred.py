@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import memory_like
+from effgrad.arrays.layout import extent, memory_like, with_strides
+from effgrad.arrays.value import contiguous
 from effgrad.primitives.indices import reduced_axes
 from effgrad.primitives.move import astype
 from effgrad.primitives.primitive import Primitive
@@ -61,22 +62,21 @@ class Deferred:
     @property
     def ordered(self) -> bool:
         """Whether it is certainly in C order in memory, without gaps."""
-        steps = zip(self.shape, self.strides, _packed(self.shape), strict=True) if self.strides is not None else []
-        return self.strides is not None and all(step == packed for n, step, packed in steps if n > 1)
+        if self.strides is None:
+            return False
+        steps = zip(self.shape, self.strides, _packed(self.shape), strict=True)
+        return all(step == packed for n, step, packed in steps if n > 1)
 
     def outline(self, dtype: DType) -> Array | None:
         """Return an array of zeros with its shape and strides; None if these are not known."""
         if self.strides is None:
             return None
-        return np.zeros(self.shape, dtype) if self.ordered else _with_strides(self.shape, self.strides, dtype)
+        return np.zeros(self.shape, dtype) if self.ordered else _zeros(self.shape, self.strides, dtype)
 
 
-def _with_strides(shape: tuple[int, ...], strides: Sequence[int], dtype: DType) -> Array:
+def _zeros(shape: tuple[int, ...], strides: Sequence[int], dtype: DType) -> Array:
     """Return an array of zeros with these strides, in elements."""
-    ends = [step * (n - 1) for step, n in zip(strides, shape, strict=True)]
-    first = -sum(end for end in ends if end < 0)
-    memory, width = np.zeros(1 + sum(map(abs, ends)), dtype), dtype.itemsize
-    return np.ndarray(shape, dtype, memory, first * width, [step * width for step in strides])
+    return with_strides(np.zeros(extent(shape, strides), dtype), shape, strides)
 
 
 def _steps(array: Array) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ def _sample(value: Value) -> Value:
     shape = tuple([min(n, 2) for n in value.shape])
     if value.strides is None or value.ordered:
         return np.ones(shape, value.dtype)
-    sample = _with_strides(shape, _packed(shape, value.strides), value.dtype)
+    sample = _zeros(shape, _packed(shape, value.strides), value.dtype)
     sample.fill(1)
     return sample
 
@@ -288,13 +288,8 @@ def _joined(primitive: Primitive, args: Sequence[Value], params: Params) -> Defe
     places, _ = primitive.places([np.shape(x) for x in args], **params)
     shape = tuple(places)
     # A join that adds up its pieces writes them into an array of zeros, which is in C order.
-    known = not primitive.moves or all(_in_order(x) for x in args)
+    known = not primitive.moves or all(x.ordered if type(x) is Deferred else contiguous(x) for x in args)
     return Deferred(np.ndarray, shape, np.result_type(*args), _packed(shape) if known else None)
-
-
-def _in_order(value: Value) -> bool:
-    """Whether a value is certainly in C order in memory, without gaps."""
-    return value.ordered if type(value) is Deferred else not np.ndim(value) or bool(value.flags.c_contiguous)
 
 
 _Rule = Callable[[Primitive, Sequence[Any], dict[str, Any]], Deferred | None]

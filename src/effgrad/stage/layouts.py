@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import optree
 
+from effgrad.arrays.layout import axes_in_memory
 from effgrad.arrays.value import outline
 from effgrad.program import read
 from effgrad.trees import with_dataclasses
@@ -17,18 +18,18 @@ from effgrad.vocabulary import Function, Option, Value
 
 
 class Layout(NamedTuple):
-    """The axes of an array from that of the largest stride to that of the smallest, and an index that reverses some."""
+    """The place of each axis by its stride, the largest first, and an index that reverses some axes."""
 
-    axes: tuple[int, ...]
+    places: tuple[int, ...]
     reversing: tuple[slice, ...]
 
     def packed(self, value: Value) -> Value:
         """Return the array, a constant or a value of the program that runs, whose elements follow one another."""
-        return np.transpose(value[self.reversing], self.axes)
+        return np.transpose(value[self.reversing], tuple(map(self.places.index, range(len(self.places)))))
 
     def seen(self, packed: Value) -> Value:
         """Return the view of a packed array that is the result."""
-        return packed.transpose(np.argsort(self.axes))[self.reversing]
+        return packed.transpose(self.places)[self.reversing]
 
 
 def layout_of(value: Value) -> Layout | None:
@@ -36,11 +37,11 @@ def layout_of(value: Value) -> Layout | None:
     array = outline(value)
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return None
-    few = array[(slice(2),) * array.ndim]
-    steps = (few == few).strides  # those of a result that NumPy makes of the array
-    axes = tuple(sorted(range(array.ndim), key=lambda axis: -steps[axis]))
+    axes = axes_in_memory(array)
     reversing = tuple([slice(None, None, -1 if step < 0 else None) for step in array.strides])
-    return Layout(axes, reversing) if axes != tuple(range(array.ndim)) or min(array.strides) < 0 else None
+    if axes == tuple(range(array.ndim)) and min(array.strides) >= 0:
+        return None
+    return Layout(tuple(map(axes.index, range(array.ndim))), reversing)
 
 
 def arranged(f: Function, layouts: list[Layout | None]) -> Function:
