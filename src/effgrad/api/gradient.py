@@ -7,14 +7,14 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, is_number, split_arguments
-from effgrad.api.results import as_direction, flatten_inputs, like, release, unflatten
+from effgrad.api.results import as_direction, flatten_inputs, held, like, unflatten
 from effgrad.api.run import Outputs, read_outputs, run
 from effgrad.api.singular import completed, undefined, value_of
 from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import unwrap, wrap
-from effgrad.arrays.value import Smooth, constant
+from effgrad.arrays.value import Smooth
 from effgrad.effects import handled
 from effgrad.errors import NotDifferentiable
 from effgrad.fast import REVERSE
@@ -108,7 +108,7 @@ def value_and_grad(
     @derivative(value_and_grad, f, argnums=argnums, has_aux=has_aux, mode=mode, holomorphic=holomorphic, memory=memory)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[Value, Value]:
         chosen, rebuild = split_arguments(args, numbers)
-        aux: list[Value] = []
+        aux: list[Callable[[], Value]] = []
 
         def scalar(*inputs: Value) -> Value:
             output = program(*rebuild(inputs), **kwargs)
@@ -116,7 +116,7 @@ def value_and_grad(
                 if not isinstance(output, tuple) or len(output) != 2:
                     raise NotDifferentiable("with has_aux=True, f has to return a pair: (output, auxiliary)")
                 output, extra = output
-                aux.append(extra)
+                aux.append(held(extra))
             output = wrap(output)
             check_scalar(output, "c" if holomorphic else "f")
             return output
@@ -135,7 +135,7 @@ def value_and_grad(
             again: Any = functools.partial(value_and_grad, program, argnums, has_aux, mode, holomorphic, memory)
             slopes = completed(slopes, lambda *x: again()(*rebuild(x), **kwargs)[1], chosen, lambda: value)
         value = value if inside else unwrap(value)
-        return ((value, release(aux[0])) if has_aux else value), slopes
+        return ((value, aux[0]()) if has_aux else value), slopes
 
     return value_and_gradient
 
@@ -239,8 +239,7 @@ def record_pullback(f: Function, primals: tuple[Value, ...], mode: str) -> tuple
     leaves, tree = flatten_inputs(primals)
 
     def kept(activation: Activation, shadows: list[Shadow], output: Tree) -> tuple[Value, list[Value], Outputs]:
-        outputs = read_outputs(activation, shadows, output)
-        return activation, shadows, outputs._replace(values=[constant(value) for value in outputs.values])
+        return activation, shadows, read_outputs(activation, shadows, output)
 
     recorded, sources, outputs = run(
         REVERSE[mode](), lambda inputs: f(*tree.unflatten(inputs)), [(leaf,) for leaf in leaves], kept

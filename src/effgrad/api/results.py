@@ -3,16 +3,17 @@
 Arrays returned to the caller have memory of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from effgrad.api.checks import as_input
+from effgrad.arrays.common_memory import common_places, together
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import unwrap, wrap
-from effgrad.arrays.traced import Traced
-from effgrad.arrays.value import Smooth, Tracer, depends, evaluated, plain, released
+from effgrad.arrays.traced import Mutable, Traced
+from effgrad.arrays.value import Smooth, Tracer, constant, depends, evaluated, plain, released
 from effgrad.effects import handled
 from effgrad.primitives.blocks import basis_vectors
 from effgrad.primitives.complexes import is_complex
@@ -83,10 +84,17 @@ def _like(derivative: Value, primal: Value, given: set[int] | None) -> Value:
     return value.__class__(derivative)
 
 
-def release(tree: Tree) -> Value:
-    """Return a pytree from a derivative that has ended, with its values outside of that derivative."""
+def held(tree: Tree) -> Callable[[], Value]:
+    """Return a function that returns a pytree as it is now, with its values outside of a derivative that has ended."""
     leaves, structure = flatten(tree)
-    return unflatten(structure, [released(leaf) for leaf in leaves])
+    places = common_places(leaves, constants=False)
+    now = [leaf.current_value() if type(leaf) is Mutable else leaf for leaf in leaves]
+
+    def outside() -> Value:
+        values = [constant(released(value)) if isinstance(value, Tracer) else value for value in now]
+        return unflatten(structure, together(values, places))
+
+    return outside
 
 
 def directions(leaves: list[Value], chosen: int) -> Value:

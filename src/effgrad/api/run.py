@@ -5,7 +5,8 @@ from typing import NamedTuple, TypeVar
 
 from effgrad.api.checks import as_input, check_outputs
 from effgrad.api.results import flattened
-from effgrad.arrays.value import released
+from effgrad.arrays.common_memory import common_places, together
+from effgrad.arrays.value import Tracer, constant, released
 from effgrad.effects.confined import run_confined
 from effgrad.modes.batched import Batch
 from effgrad.modes.higher_order import Function
@@ -66,8 +67,12 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(activation: Mode, _: list[Value], output: Tree) -> Outputs:
-    """Return the outputs of a program, checked to be numbers, arrays or functions."""
+    """Return the outputs of a program, checked to be numbers, arrays or functions.
+
+    The values are the program's own plain arrays, and copies of traced ones: the caller may write to them.
+    """
     leaves, tree = flattened(output)
     check_outputs([leaf for leaf in leaves if type(leaf) is not Function])
-    values = [released(activation.primal(leaf)) for leaf in leaves]
+    values = [constant(released(activation.primal(leaf))) if isinstance(leaf, Tracer) else leaf for leaf in leaves]
+    values = together(values, common_places(leaves, constants=False))
     return Outputs(tree, values, [leaf.shadow if activation.owns(leaf) else None for leaf in leaves])

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, is_read_only
+from effgrad.arrays.layout import dtype_of, is_read_only, without_axes
 from effgrad.arrays.memory import Path, Storage
 from effgrad.arrays.parts import PARTS
 from effgrad.arrays.value import Tracer, plain
@@ -56,6 +56,8 @@ class Handle:
     def elements(self, addresses: Value) -> Value:
         """The values at some addresses, or their real or imaginary parts if the handle has a `half`."""
         value = self.storage.read(addresses)
+        if type(addresses) is np.ndarray and not addresses.ndim:
+            value = without_axes(value)
         return value if self.half is None else self.half(value)
 
     def along(self, step: Function, addresses: Value = None, version: int = 0) -> "Handle":

@@ -33,6 +33,8 @@ MAY_VIEW: frozenset[Function] = VIEWING.union(COPYING, (
     np.linalg.diagonal, np.linalg.matrix_transpose, np.unstack, np.ix_, np.einsum, np.lib.stride_tricks.as_strided,
     np.lib.stride_tricks.sliding_window_view, np.float64,
 ))  # fmt: skip
+# The class of the object between a result of `as_strided` and its array.
+_HOLDER: Any = type(np.lib.stride_tricks.as_strided(np.zeros(1)).base)
 # The questions whether two arrays share memory.
 OF_SHARING: frozenset[Function] = frozenset((np.shares_memory, np.may_share_memory))
 # The names of array methods that may return views, except those that copy by default.
@@ -121,6 +123,18 @@ def is_read_only(array: Array) -> bool:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return bool(array.flags.writeable)
+
+
+def owner_of(array: Array) -> Array:
+    """Return the array that owns the memory of an array."""
+    while array.base is not None:
+        base: Any = array.base.obj if isinstance(array.base, memoryview) else array.base
+        if type(base) is _HOLDER:
+            base = base.base
+        if not isinstance(base, np.ndarray):
+            break
+        array = base
+    return array
 
 
 def duplicate(array: Array) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 
 from effgrad import forks
 from effgrad.arrays.handle import ComplexPart, Handle
-from effgrad.arrays.layout import DOUBLES, has_field, memory_at
+from effgrad.arrays.layout import DOUBLES, has_field, memory_at, owner_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
 from effgrad.arrays.memory import Storage
@@ -30,8 +30,6 @@ from effgrad.arrays.write_log import picked, put
 from effgrad.errors import Detached
 from effgrad.vocabulary import Array, DType, Index, Value
 
-# The class of the object between a result of `as_strided` and its array.
-HOLDER: Any = type(np.lib.stride_tricks.as_strided(np.zeros(1)).base)
 Place = tuple[Any, ComplexPart | None]
 # The steps from complex memory to a view of its real or imaginary parts.
 REAL = ComplexPart(np.real, lambda z, part: part + 1j * np.imag(z))
@@ -206,7 +204,7 @@ class Memory:
         size, half = self.dtype.itemsize, None
         offset = array.__array_interface__["data"][0] - self.start
         if array.dtype != self.dtype and self.dtype.kind == "c" and array.dtype == np.empty(0, self.dtype).real.dtype:
-            half, offset = (REAL, offset) if offset % size == 0 else (IMAGINARY, offset - size // 2)
+            half, offset = (IMAGINARY, offset - size // 2) if offset % size else (REAL, offset)
         elif array.dtype != self.dtype:
             advice = "use x.astype(dtype)" if array.dtype.names is None else "read its fields"
             raise Detached(f"memory that holds traced values of {self.dtype} was read as {array.dtype}: {advice}")
@@ -216,7 +214,9 @@ class Memory:
             return np.empty(array.shape, int), half
         strides = [stride // size * self.places.itemsize for stride in array.strides]
         start = offset // size * self.places.itemsize
-        return np.ndarray(array.shape, self.places.dtype, self.places.data, start, strides), half
+        at = np.ndarray(array.shape, self.places.dtype, self.places, start, strides)
+        at.flags.writeable = array.flags.writeable
+        return at, half
 
     def value(self, array: Array) -> Value:
         """Return an array's current value."""
@@ -285,18 +285,6 @@ def numbers_of(value: Value) -> Array:
 def forgetting(table: dict[int, Value], key: int) -> Value:
     """Return a weak reference's callback that drops a table entry. It runs no Python code that could be interrupted."""
     return functools.partial(table.pop, key)
-
-
-def owner_of(array: Array) -> Array:
-    """Return the array that owns the memory of an array."""
-    while array.base is not None:
-        base: Any = array.base.obj if isinstance(array.base, memoryview) else array.base
-        if type(base) is HOLDER:
-            base = base.base
-        if not isinstance(base, np.ndarray):
-            break
-        array = base
-    return array
 
 
 def memory_of(array: Array) -> Memory | None:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from effgrad.arrays.layout import owner_of
 from effgrad.arrays.value import depends
-from effgrad.arrays.written import handle, owner_of, read
+from effgrad.arrays.written import handle, read
 from effgrad.vocabulary import Function, Value
 
 

@@ -28,7 +28,7 @@ from effgrad.program import read
 from effgrad.stage.arguments import NO_INTEGERS, Integers, Key, flattened, most_different, named, typed, unhashable
 from effgrad.stage.budget import check_limit
 from effgrad.stage.graph import Graph
-from effgrad.stage.layouts import Layout, arranged, owned
+from effgrad.stage.layouts import Arrangement, arranged, owned
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.frame_loops import Loops
 from effgrad.stage.loop.functions import performed_once
@@ -273,8 +273,8 @@ class Compiled(Generic[P, R]):
         function: Function | None = None,
     ) -> tuple[Graph, list[Value], Program]:
         """Return the graph for these arguments, the leaves of its result, and the program."""
-        layouts: list[Layout | None] = []
-        arranging = arranged(function or self.function, layouts)
+        arrangement = Arrangement()
+        arranging = arranged(function or self.function, arrangement)
         try:
             with self._settings():
                 graph, results = staged(arranging, leaves, tree, simplifier(), loops, integers)
@@ -285,7 +285,7 @@ class Compiled(Generic[P, R]):
             loops.begin_again(mistaken)
             return self._staged(leaves, tree, loops, integers, function)
         loops.check_guards(len(graph.guards))
-        graph.layouts = layouts if any(layouts) else ()
+        graph.arrangement = arrangement
         graph = contracted(dead(graph))
         if loops.programs:
             graph = with_pairs(graph, _native().Halves)

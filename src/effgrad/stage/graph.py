@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.stage.drawing import svg
-from effgrad.stage.layouts import Layout
+from effgrad.stage.layouts import Arrangement
 from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, check_shape, fill, is_expected
 from effgrad.stage.python import source
 from effgrad.vocabulary import Params, Tree, Value
@@ -22,13 +22,13 @@ class Graph:
         self.differentiated = False
         # The memory limit of a run in bytes, if a derivative in the program has one.
         self.limit: int | None = None
-        # How the arrays of the result lie in memory, where not all lie as the outputs do, in C order.
-        self.layouts: Sequence[Layout | None] = ()
+        # How the arrays of the result lie in memory. The outputs lie in C order.
+        self.arrangement = Arrangement()
 
     def with_nodes(self, nodes: list[Node], outputs: list[Value]) -> "Graph":
         """Return a graph with the same inputs and settings, but other nodes and outputs."""
         graph = Graph(self.inputs, nodes, outputs, self.tree)
-        graph.differentiated, graph.limit, graph.layouts = self.differentiated, self.limit, self.layouts
+        graph.differentiated, graph.limit, graph.arrangement = self.differentiated, self.limit, self.arrangement
         return graph
 
     def replaced(self, new: dict[Node, Node]) -> "Graph":

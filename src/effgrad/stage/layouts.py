@@ -1,7 +1,8 @@
 """How the arrays of a compiled function's result lie in memory: with their axes in the order of NumPy's result.
 
 A program makes arrays in C order. Where NumPy's result is a transpose, lies in column order or is reversed, the program
-makes the array whose elements follow one another as NumPy's do, and the function returns a view of it.
+makes the array whose elements follow one another as NumPy's do, and the function returns a view of it. Where NumPy's
+results share memory, the function puts those of the program into memory that they share likewise.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import optree
 
+from effgrad.arrays.common_memory import Place, common_places, together
 from effgrad.arrays.layout import axes_in_memory
+from effgrad.arrays.traced import Mutable
 from effgrad.arrays.value import outline
 from effgrad.program import read
 from effgrad.trees import with_dataclasses
@@ -44,21 +47,40 @@ def layout_of(value: Value) -> Layout | None:
     return Layout(tuple(map(axes.index, range(array.ndim))), reversing)
 
 
-def arranged(f: Function, layouts: list[Layout | None]) -> Function:
-    """Return the function with its results packed; a call puts their layouts into the list."""
+class Arrangement:
+    """How the results of a function lie in memory: the layout of each, or its place in one that it shares with others.
+
+    It is false if all of them are arrays of their own in C order.
+    """
+
+    layouts: Sequence[Layout | None] = ()
+    places: Sequence[Place | None] = ()
+
+    def __bool__(self) -> bool:
+        return any(self.layouts) or any(self.places)
+
+    def packed(self, leaves: Sequence[Value]) -> list[Value]:
+        """Return results, constants and values of the program that runs, with elements that follow one another."""
+        self.places = common_places(leaves)
+        values = [leaf.current_value() if type(leaf) is Mutable else leaf for leaf in leaves]
+        self.layouts = [None if place else layout_of(v) for v, place in zip(values, self.places, strict=True)]
+        pairs = zip(values, self.layouts, strict=True)
+        return [value if layout is None else layout.packed(value) for value, layout in pairs]
+
+    def seen(self, outputs: Sequence[Value]) -> list[Value]:
+        """Return the results of a function from its packed results."""
+        pairs = zip(outputs, self.layouts, strict=True)
+        return together([value if layout is None else layout.seen(value) for value, layout in pairs], self.places)
+
+
+def arranged(f: Function, arrangement: Arrangement) -> Function:
+    """Return the function with its results packed; a call says in `arrangement` how they lie."""
 
     def packed(*args: Value, **kwargs: Option) -> Value:
         leaves, tree = with_dataclasses(read(f)(*args, **kwargs))
-        layouts[:] = map(layout_of, leaves)
-        return optree.tree_unflatten(tree, [
-            leaf if layout is None else layout.packed(leaf) for leaf, layout in zip(leaves, layouts, strict=True)])
+        return optree.tree_unflatten(tree, arrangement.packed(leaves))
 
     return packed
-
-
-def placed(outputs: Sequence[Value], layouts: Sequence[Layout | None]) -> list[Value]:
-    """Return the results of a function from those of the packed function."""
-    return [value if layout is None else layout.seen(value) for value, layout in zip(outputs, layouts, strict=True)]
 
 
 def owned(outputs: list[Value], inputs: Sequence[Value]) -> list[Value]:

@@ -10,7 +10,6 @@ import numpy as np
 from effgrad.errors import StagingWarning, warn
 from effgrad.stage.attempts import depends_on_values
 from effgrad.stage.graph import Graph
-from effgrad.stage.layouts import placed
 from effgrad.stage.nodes import GuardFailed, ancestors, answer
 from effgrad.vocabulary import Value
 
@@ -46,8 +45,8 @@ class Path:
         self.unrolled = unrolled
         # The function that builds the result from the outputs.
         self.result = operator.itemgetter(0) if graph.tree.is_leaf() else graph.tree.unflatten
-        if graph.layouts:
-            self.result = lambda outputs: graph.tree.unflatten(placed(outputs, graph.layouts))
+        if graph.arrangement:
+            self.result = lambda outputs: graph.tree.unflatten(graph.arrangement.seen(outputs))
         self.looping = any(node.primitive.yields is not None for node in graph)
         self.answers = tuple(answer(guard.expected) for guard in graph.guards)
 
