@@ -215,6 +215,19 @@ def test_a_schedule_evaluates_each_step_as_often_as_it_says_and_keeps_no_more():
         assert 8 * run.deepest <= plan.bytes(24, 24) + 100
 
 
+@pytest.mark.parametrize(("size", "steps", "states"), [(40_000, 400, 40), (500, 4000, None), (300_000, 1000, None)])
+def test_without_a_limit_a_large_state_is_kept_as_often_as_one_level_needs(size, steps, states):
+    """2 sqrt(n) states, if these are more than 8 MB and at most 128 MB: then each step runs twice."""
+    region = captured(_steps_of(steps), np.ones(size))
+    kept, evaluations = reversal(region, region.inputs, ROOM).cost
+    if states is None:
+        assert kept <= (ROOM if size == 500 else 128 << 20)
+        assert evaluations == (2 if size == 500 else 3)
+    else:
+        assert 8 * size * states / 2 < kept <= 8 * size * (states + 2)
+        assert evaluations == 2
+
+
 def test_the_page_has_the_evaluations_of_a_million_steps():
     page = (pathlib.Path(__file__).parents[2] / "docs/how-to/memory.md").read_text()
     rows = {}

@@ -367,10 +367,11 @@ def compile(  # noqa: A001 (the name users look for)
         flush_subnormals: let the processor take numbers below 2.2e-308 as zero in machine code. Arithmetic with them
             is many times slower; weights that underflow, as in softmax, are often among them.
         memory: a limit for the memory of the program, as bytes or a text like "100 MB". Reverse mode in a loop that
-            would save more than its part of the limit (without a limit, more than 8 MB, or 128 MB where steps call
-            NumPy) keeps states of the loop instead, and reruns the steps between them. The logger "effgrad.memory"
-            says how often. A derivative with a limit of its own, `compile(grad(f, memory="100 MB"))`, keeps to that
-            limit; where a compiled program would need more, it runs uncompiled, with its tape on disk.
+            would save more than its part of the limit keeps states of the loop instead, and reruns the steps between
+            them. Without a limit that is for more than 8 MB; or, up to 128 MB, for more than 2 sqrt(n) states of a
+            loop of n steps, and where steps call NumPy. The logger "effgrad.memory" says how often. A derivative with
+            a limit of its own, `compile(grad(f, memory="100 MB"))`, keeps to that limit; where a compiled program
+            would need more, it runs uncompiled, with its tape on disk.
 
     Returns:
         A function of the same arguments and results; its `report()` says what was compiled and what was not.

@@ -26,8 +26,9 @@ from effgrad.vocabulary import Params
 
 # The bytes that reverse mode may save before it keeps checkpoints of the outermost loop instead. The second limit is
 # for loops whose steps call NumPy, which takes long for each byte: contour_integral of NPBench saves 9 MB in 32 steps
-# and would take 1.4 times as long with checkpoints.
-ROOM, ROOM_OF_CALLS = 8 << 20, 128 << 20
+# and would take 1.4 times as long with checkpoints. It is also for as many states as one level of segments keeps:
+# floyd_warshall, whose state has 1.3 MB, takes twice as long with the levels that 8 MB need.
+ROOM, MOST_ROOM = 8 << 20, 128 << 20
 
 # A `while` saves what all its steps need if there is memory for this many steps, as few loops have more. One with
 # checkpoints takes 2.6 times as long (a Runge-Kutta method on three numbers, 2026-11-22).
@@ -98,13 +99,13 @@ def reversal(region: Region, wanted: Sequence[Buffer], room: int) -> Reversal:
     """The reverse of a region. A loop whose steps would save more than `room` bytes keeps checkpoints instead."""
     plain = Reversal(region, wanted)
     costs = {s: saved_bytes([x], ranges_of([x])) for s, x in zip(region.block, _forward(plain, region), strict=False)}
-    heavy = {
-        s: bytes_ for s, bytes_ in costs.items()
-        if bytes_ > _room_of(s, room) and isinstance(s, Repeat) and _runs_again(s)
-    }  # fmt: skip
-    plans: dict[Statement, tuple[Schedule | Stretches | None, int]] = {
-        loop: schedule(_steps(loop), _state(plain, loop), bytes_ / _steps(loop), room) for loop, bytes_ in heavy.items()
-    }
+    plans: dict[Statement, tuple[Schedule | Stretches | None, int]] = {}
+    for s, bytes_ in costs.items():
+        if bytes_ > room and isinstance(s, Repeat) and _runs_again(s):
+            steps, state = _steps(s), _state(plain, s)
+            own = _room_of(s, steps, state) if room == ROOM else room
+            if bytes_ > own:
+                plans[s] = schedule(steps, state, bytes_ / steps, own)
     unknown = {s for s, bytes_ in costs.items() if _is_unknown(s) and room < MOST_KEPT * bytes_}
     if unknown:  # with checkpoints each step saves more, so this is computed again
         probe = Reversal(region, wanted, lambda loop: Stretches(1, 1) if loop in unknown else None)
@@ -126,9 +127,11 @@ def _note_bytes(found: Reversal, kept: int) -> None:
             s.stack.bytes = s.stack.bytes or kept
 
 
-def _room_of(loop: Statement, room: int) -> int:
-    """The bytes that the reverse of a loop may save; more if it calls NumPy, unless somebody has set a limit."""
-    return ROOM_OF_CALLS if room == ROOM and any(isinstance(s, Apply) for s in walk([loop])) else room
+def _room_of(loop: Statement, steps: int, state: int) -> int:
+    """The bytes that the reverse of a loop may save if nobody has set a limit."""
+    if any(isinstance(s, Apply) for s in walk([loop])):
+        return MOST_ROOM
+    return min(max(2 * (math.isqrt(steps) + 1) * state, ROOM), MOST_ROOM)
 
 
 def _state(reversal: Reversal, loop: Repeat | While) -> int:

@@ -11,7 +11,7 @@ from effgrad import forks
 from effgrad.errors import MemoryLimit
 from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.ir import Apply, Region, Stack, writes_in
-from effgrad.stage.loop.program import ROOM_OF_CALLS
+from effgrad.stage.loop.program import MOST_ROOM
 from effgrad.stage.loop.small_systems import Solution
 from effgrad.stage.moves import address_of
 from effgrad.stage.native import engine, products
@@ -24,7 +24,7 @@ from effgrad.vocabulary import Value
 DIVISIONS, PAIRED = 8, 4000
 # The bounds of the bytes that a stack begins with, its estimated size; the system provides only pages that are used. A
 # small first size costs time, because the region is rerun each time that a stack is full.
-LEAST, MOST = 1 << 15, ROOM_OF_CALLS
+LEAST, MOST = 1 << 15, MOST_ROOM
 
 
 class Executable:

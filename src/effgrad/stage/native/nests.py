@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from effgrad.stage.loop.activity import never_overlap
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, row_major, variable
-from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, constant, load
 from effgrad.stage.loop.ir import Dims, Map, Store, accesses, loads_of
 from effgrad.stage.native.element_text import Elements
 from effgrad.stage.native.flow import Turn
@@ -32,13 +32,38 @@ GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
 def without_conflicts(m: Map, ranges: Ranges) -> list[Map]:
     """Return equivalent Maps, in none of which a store changes what another point reads or stores.
 
-    A Map with conflicts first computes its values into temporary buffers.
+    A Map with conflicts first adds up its sums in buffers of their own or, if there still are conflicts, computes all
+    its values into temporary buffers.
     """
     dims = tuple(d for d in m.dims if d[1] != 1)
     one = {name: 0 for name, n in m.dims if n == 1}
     stores = [t.substitute(one) for t in m.stores] if one else m.stores
     if not dims or not _conflicts(stores, dims):
         return [Map(dims, stores)]
+    return _with_sums_apart(dims, stores, ranges) or _with_values_apart(dims, stores, ranges)
+
+
+def _with_sums_apart(dims: Dims, stores: Sequence[Store], ranges: Ranges) -> list[Map]:
+    """Return a Map that adds up each sum in a new buffer, between those that begin and store the sums.
+
+    Return no Maps if this one has conflicts too.
+    """
+    begun, stored, others = list[Map](), list[Map](), list[Store]()
+    for t in stores:
+        own = tuple(d for d in dims if d[0] in _variables(t))
+        if not t.adds or own == dims:
+            others.append(t)
+            continue
+        place = tuple(variable(name) for name, _ in own)
+        total = Buffer(fresh("sum"), tuple(ranges.most(n) for _, n in own), t.value.dtype)
+        begun.append(Map(own, [Store(total, place, constant(0, total.dtype))]))
+        others.append(Store(total, place, t.value, adds=True))
+        stored.append(Map(own, [Store(t.buffer, t.indices, load(total, place), adds=True)]))
+    return [] if not begun or _conflicts(others, dims) else [*begun, Map(dims, others), *stored]
+
+
+def _with_values_apart(dims: Dims, stores: Sequence[Store], ranges: Ranges) -> list[Map]:
+    """Return a Map that computes the values into temporary buffers, and the Maps that store these."""
     temporaries: dict[Element, Element] = {}
     place = tuple(variable(name) for name, _ in dims)
     shape = tuple(ranges.most(n) for _, n in dims)
