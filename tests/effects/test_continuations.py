@@ -5,6 +5,7 @@ import contextvars
 import functools
 import gc
 import threading
+import types
 
 import pytest
 from known_handlers import Emit, Holding, Sink, State, Wait, emits
@@ -15,12 +16,14 @@ from effgrad.effects import (
     Handler,
     ResumedTwice,
     around,
+    continuations,
     control,
     final,
     handle,
     multi,
     once,
     operation,
+    stacks,
 )
 
 
@@ -378,6 +381,55 @@ def test_a_dropped_continuation_is_closed():
     assert handle(Drop(), program) == "dropped"
     gc.collect()
     assert lines == ["program", "handler"]
+
+
+@pytest.mark.parametrize("kind", [control, multi])
+def test_a_closed_continuation_leaves_no_tracebacks_to_the_garbage_collector(kind):
+    class Drop(Handler[Emit]):
+        @kind
+        def emit(self, k, value):
+            return "dropped"
+
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        assert handle(Drop(), lambda: Emit.emit(1)) == "dropped"
+        gc.collect()
+        assert not [found for found in gc.garbage if isinstance(found, (types.TracebackType, types.FrameType))]
+    finally:
+        gc.set_debug(0)
+        gc.enable()
+        gc.garbage.clear()
+
+
+def test_reruns_go_on_the_stacks_of_finished_runs_in_contexts_of_their_own(monkeypatch):
+    """Each rerun starts on no new stack, with the variables of the place where `k` was called."""
+    made, seen, place = [], [], contextvars.ContextVar("place", default="outside")
+
+    class Counted(stacks.Stack):
+        def __init__(self, *args):
+            made.append(self)
+            super().__init__(*args)
+
+    class Each(Handler[Emit]):
+        @multi
+        def emit(self, k, value):
+            for i in range(100):
+                place.set(i)
+                k(i)
+
+    def program():
+        before = place.get()
+        seen.append((before, Emit.emit(1)))
+        place.set("changed by the program")
+
+    monkeypatch.setattr(stacks, "Stack", Counted)
+    monkeypatch.setattr(continuations, "Stack", Counted)
+    handle(Each(), program)
+    assert seen == [("outside", 0), *[(i, i) for i in range(1, 100)]]
+    assert len(made) <= 3
+    assert all(stack.dead for stack in made)
 
 
 def test_an_exception_goes_through_a_waiting_clause_and_into_a_continuation():

@@ -21,7 +21,6 @@ dropped is closed, which runs its `finally` and `with` blocks.
 
 from __future__ import annotations  # without it, each `k` would get a dictionary of annotations
 
-import dis
 import functools
 import itertools
 import sys
@@ -35,8 +34,9 @@ from greenlet import getcurrent
 from effgrad.effects.clauses import Abandoned, Abort, defers, end, unwind
 from effgrad.effects.effect import Frame, Request, frames
 from effgrad.effects.effect_errors import ContinuationEscaped, ResumedTwice
+from effgrad.effects.last_acts import ending_variables, ends_with
 from effgrad.effects.replay import Log, Operation
-from effgrad.effects.stacks import Stack, for_stack, has_room, on_new_stack, root, start, switch
+from effgrad.effects.stacks import Stack, for_stack, has_room, on_new_stack, start, switch
 from effgrad.errors import running_frames
 from effgrad.vocabulary import Activation, Function, Object
 
@@ -59,7 +59,7 @@ class Run:
         self.message: Any = None  # the greenlet to go on with, and the value and error that it is resumed with
         self.catches_all = log is not None
         frame.boundary = self
-        self.body = Stack(root(), None, functools.partial(_body, self, program))
+        self.body: Any = None  # the stack that the program runs on
 
     def perform(self, frame: Frame, request: Request, clause: Callable[..., Any] | None) -> Object:
         """Perform an operation of the computation, by a clause of this handler or by the handlers outside it."""
@@ -90,13 +90,16 @@ class Run:
 
     def _capture(self, clause: Callable[..., Object], args: Object, kwargs: Object, place: int) -> Object:
         """Suspend the computation, sending the run itself to the driver; return the value that it is resumed with."""
-        if self.body.asker is None:
+        if self.body is None or self.body.asker is None:
             raise ContinuationEscaped(f"{clause.__name__} was performed when the program of its handler had finished")
         self.clause, self.args, self.kwargs, self.performer, self.place = clause, args, kwargs, getcurrent(), place
         value, error = switch(self.body.asker, self)
-        if error is not None:
+        if error is None:
+            return value
+        try:
             raise error
-        return value
+        finally:
+            del error  # its traceback refers to this frame
 
     def again(self, place: int, value: Object, error: BaseException | None) -> Run:
         """Return a new run that replays the same computation up to the operation at `place` and its new answer."""
@@ -114,24 +117,32 @@ class Run:
         self.frame.below = below = frames.get()
         if not activation.records:
             self.frame.record = below and below.record
-        self.body.asker = stack
         try:
-            self._adopt(target, stack.parent)
-            answer = switch(target, (value, error)) if target else start(target)
+            if target is _BEGINNING:
+                answer = start(functools.partial(_body, self))
+            else:
+                self.body.asker = stack
+                self._adopt(target, stack.parent)
+                answer = switch(target, (value, error))
         finally:
             activation._run, activation._pending = outer
-            self.body.asker = None
+            if self.body is not None:
+                self.body.asker = None
             if self.frame.below is not below:  # a clause has put a handler around its `yield`
                 frames.set(self.frame.below)
         if answer is self:
             return self
+        self.body = None  # the stack may be given another program
         kind, result = answer
         if kind == "error":
             stack.last = None
             # The driver checks this and not the body, because the body may have belonged to another run before.
             if isinstance(result, Abort) and result.activation is activation:
                 return result.outcome()
-            raise result
+            try:
+                raise result
+            finally:
+                del result, answer, error  # its traceback refers to this frame
         if type(result) is _Resume:
             self._graft(result)
             return self.drive(pending)
@@ -204,9 +215,12 @@ class _Resume:
         return continuation(self.suspended)
 
 
-def _body(run: Run, program: Callable[[], Object]) -> Object:
+def _body(run: Run) -> Object:
     frames.set(run.frame)
-    getcurrent().last = _last_act(program)
+    run.body = stack = getcurrent()
+    program = run.program
+    stack.last = _last_act(program)
+    del run, stack
     return program()
 
 
@@ -221,10 +235,12 @@ def suspended_program(
         end(activation)
         raise
     begin = Run(activation, program, activation._frame, Log([]) if again else None)
-    return continuation(_Suspended(begin, begin.body, 0))
+    return continuation(_Suspended(begin, _BEGINNING, 0))
 
 
 # Continuations
+
+_BEGINNING = ()  # in place of the greenlet that a computation goes on with
 
 
 class _Suspended:
@@ -257,7 +273,7 @@ class _Suspended:
             run.activation._holds += 1
             if performer is None:
                 run = run.again(self.place, value, error)
-                performer, value, error = run.body, None, None
+                performer, value, error = _BEGINNING, None, None
         run.message = performer, value, error
         return run
 
@@ -350,7 +366,7 @@ _DRIVER = next(part for part in continuation.__code__.co_consts if isinstance(pa
 
 
 def _ends_with_k(clause: CodeType) -> bool:
-    return clause.co_argcount > 1 and _ends_with(clause, clause.co_varnames[1])
+    return clause.co_argcount > 1 and ends_with(clause, clause.co_varnames[1])
 
 
 def _is_last_act(suspended: _Suspended) -> bool:
@@ -371,24 +387,10 @@ def _last_act(program: Function) -> _Suspended | None:
         program = program.func
     if not isinstance(program, FunctionType):
         return None
-    names = zip(program.__code__.co_freevars, program.__closure__ or (), strict=True)
-    for k in [program, *[cell.cell_contents for name, cell in names if _ends_with(program.__code__, name)]]:
-        suspended = vars(k).get("throw") if isinstance(k, FunctionType) else None
-        if isinstance(suspended, _Suspended) and suspended.run is not None and suspended.run.activation._spent:
-            return suspended
+    cells = program.__closure__ or ()
+    for k in [program, *[cells[i].cell_contents for i in ending_variables(program.__code__)]]:
+        if isinstance(k, FunctionType) and k.__code__ is _DRIVER:
+            suspended: _Suspended = vars(k)["throw"]
+            if suspended.run is not None and suspended.run.activation._spent:
+                return suspended
     return None
-
-
-@functools.lru_cache(maxsize=1024)
-def _ends_with(code: CodeType, name: str) -> bool:
-    """Return whether a function uses a variable for nothing but `return name(...)`, outside `try` and `with`."""
-    if code.co_exceptiontable or name in code.co_cellvars:
-        return False
-    steps = list(dis.get_instructions(code))
-    last = {
-        call.positions[::2]
-        for call, after in zip(steps, steps[1:], strict=False)
-        if call.opname.startswith("CALL") and after.opname == "RETURN_VALUE" and call.positions
-    }
-    uses = [step for step in steps if name in (step.argval if isinstance(step.argval, tuple) else (step.argval,))]
-    return all(step.opname.startswith("LOAD") and step.positions and step.positions[::2] in last for step in uses)
