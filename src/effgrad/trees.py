@@ -27,6 +27,10 @@ DATACLASSES = "effgrad"
 ORDERED = "effgrad.ordered"
 _ordering = optree.dict_insertion_ordered(True, namespace=ORDERED)
 _ordering.__enter__()
+_SLICE: Any = slice  # which optree's annotations leave out
+optree.register_pytree_node(
+    _SLICE, lambda s: ((s.start, s.stop, s.step), None), lambda _, parts: _SLICE(*parts), namespace=ORDERED
+)
 
 
 class Structure:

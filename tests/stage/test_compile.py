@@ -444,3 +444,17 @@ def test_dataclasses_are_containers_of_inputs():
         np.testing.assert_allclose(found.layer.weights, expected.layer.weights)
         np.testing.assert_allclose(found.shift, expected.shift)
     assert "1 programs" in repr(compiled)
+
+
+@pytest.mark.parametrize("places", [
+    slice(2, 5), slice(None, 5), slice(-3, None), slice(8, 1, -2), (slice(1, 7), slice(None, None, 2)), (..., slice(3)),
+])  # fmt: skip
+def test_slices_may_be_arguments(places):
+    def f(x, s):
+        return np.sum(x[s] ** 2)
+
+    x, compiled = np.arange(80.0).reshape(10, 8), compile(grad(f))
+    for _ in range(2):
+        expected = np.zeros_like(x)
+        expected[places] = 2 * x[places]
+        np.testing.assert_array_equal(compiled(x, places), expected)
