@@ -27,10 +27,8 @@ DATACLASSES = "effgrad"
 ORDERED = "effgrad.ordered"
 _ordering = optree.dict_insertion_ordered(True, namespace=ORDERED)
 _ordering.__enter__()
-_SLICE: Any = slice  # which optree's annotations leave out
-optree.register_pytree_node(
-    _SLICE, lambda s: ((s.start, s.stop, s.step), None), lambda _, parts: _SLICE(*parts), namespace=ORDERED
-)
+_register_node: Any = optree.register_pytree_node  # its annotations take collections only
+_register_node(slice, lambda s: ((s.start, s.stop, s.step), None), lambda _, parts: slice(*parts), namespace=ORDERED)
 
 
 class Structure:
