@@ -18,7 +18,7 @@ import optree
 from effgrad import program
 from effgrad.api.tracebacks import boundary, of_function
 from effgrad.arrays import value as traced
-from effgrad.arrays.layout import DOUBLES, NUMERIC_KINDS, duplicate, native, same_elements
+from effgrad.arrays.layout import DOUBLES, NUMERIC_KINDS, duplicate, in_form_of, native, same_elements
 from effgrad.arrays.library_array import LibraryArray, of_another_library
 from effgrad.arrays.value import Smooth, owned_by
 from effgrad.effects import Handler
@@ -266,10 +266,12 @@ class Stage(Handler[Smooth, Recompute, Control]):
         return Graph(self.inputs, self.nodes, [self.output(leaf) for leaf in leaves], tree)
 
     def output(self, leaf: Value) -> Value:
-        """Return the node of a result. One that simpler nodes stand for may be a number for an array without axes."""
+        """Return the node of a result. What simpler nodes stand for may be a number for an array without axes."""
         node, example = self.argument(leaf), example_value(leaf)
+        if type(node) is not Node:
+            return in_form_of(example, node)
         made = isinstance(example, np.ndarray)
-        if type(node) is not Node or node.shape or issubclass(node.kind, np.ndarray) == made:
+        if node.shape or issubclass(node.kind, np.ndarray) == made:
             return node
         return self.add(Node(constant_primitive(np.asarray if made else _number), (node,), NONE, (), example))
 
