@@ -46,7 +46,8 @@ def common_places(leaves: Sequence[Value], constants: bool = True) -> list[Place
 
     Without `constants`, only those of traced leaves: plain arrays are themselves results, and lie where they are to.
     """
-    if len(leaves) < 2:
+    in_memory = [x for x in leaves if (getattr(x, "handle", None) if isinstance(x, Tracer) else constants)]
+    if len(in_memory) < 2 and len(set(map(id, leaves))) == len(leaves):
         return [None] * len(leaves)
     objects = Counter(map(id, leaves))
     places = [_place(x, objects[id(x)] > 1) if constants or isinstance(x, Tracer) else None for x in leaves]
@@ -80,6 +81,8 @@ def _address(array: Array) -> int:
 def together(values: Sequence[Value], places: Sequence[Place | None]) -> list[Value]:
     """Return results as arrays that share memory where they have places in the same one."""
     results = list(values)
+    if not any(places):
+        return results
     for memory in dict.fromkeys(place.memory for place in places if place):
         members = {k: place for k, place in enumerate(places) if place and place.memory == memory}
         bounds = [place.bounds for place in members.values()]
