@@ -15,6 +15,7 @@ from effgrad.arrays import value as traced
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.layout import OF_SHARING
+from effgrad.arrays.operator_ufuncs import COMPARISONS, STEPWISE
 from effgrad.arrays.signatures import required_by_position
 from effgrad.arrays.traced import TracedArray, take_shape
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
@@ -243,12 +244,10 @@ def _recording(function: Function, reflected: bool = False) -> Value:
     return operate
 
 
-for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+for _name in COMPARISONS:
     setattr(Staged, f"__{_name}__", _recording(getattr(operator, _name)))
-for _name, _function in (
-    ("and", operator.and_), ("or", operator.or_), ("xor", operator.xor),
-    ("lshift", np.left_shift), ("rshift", np.right_shift), ("floordiv", operator.floordiv),
-):  # fmt: skip
+for _name, _ufunc in STEPWISE.items():
+    _function = _ufunc if "shift" in _name else getattr(operator, f"__{_name}__")  # Python's shifts do not overflow
     setattr(Staged, f"__{_name}__", _recording(_function))
     setattr(Staged, f"__r{_name}__", _recording(_function, reflected=True))
 

@@ -8,28 +8,21 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from effgrad.arrays.operator_ufuncs import BY_OPERATOR
 from effgrad.stage.loop import masks, planes
 from effgrad.stage.loop.affine import Affine, NotCaptured, affine
 from effgrad.stage.loop.buffers import BOOL, index
 from effgrad.stage.loop.element import primitive_of
 from effgrad.stage.loop.number_classes import NumberClass
 from effgrad.stage.loop.operands import SYMBOLIC, Lazy, Masked, Value, View, symbolic
-from effgrad.stage.loop.special_methods import BINARY, COMPARED, method_of, run_by_python
+from effgrad.stage.loop.special_methods import BINARY, COMPARED, COMPARISONS, OPERATORS, method_of, run_by_python
 from effgrad.stage.loop.symbols import MOST_UNROLLED, Symbols
 from effgrad.vocabulary import Function
 
+# Python's function of each operator, and NumPy's.
 OPERATIONS: dict[type, tuple[Function, Value]] = {
-    ast.Add: (operator.add, np.add), ast.Sub: (operator.sub, np.subtract), ast.Mult: (operator.mul, np.multiply),
-    ast.Div: (operator.truediv, np.divide), ast.Pow: (operator.pow, np.power), ast.Mod: (operator.mod, np.mod),
-    ast.FloorDiv: (operator.floordiv, np.floor_divide), ast.MatMult: (operator.matmul, None),
-    ast.BitAnd: (operator.and_, np.bitwise_and), ast.BitOr: (operator.or_, np.bitwise_or),
-    ast.BitXor: (operator.xor, np.bitwise_xor), ast.LShift: (operator.lshift, np.left_shift),
-    ast.RShift: (operator.rshift, np.right_shift),
-}  # fmt: skip
-COMPARISONS: dict[type, tuple[Function, Value]] = {
-    ast.Lt: (operator.lt, np.less), ast.LtE: (operator.le, np.less_equal), ast.Gt: (operator.gt, np.greater),
-    ast.GtE: (operator.ge, np.greater_equal), ast.Eq: (operator.eq, np.equal), ast.NotEq: (operator.ne, np.not_equal),
-}  # fmt: skip
+    op: (getattr(operator, f"__{name}__"), BY_OPERATOR[name]) for op, name in (OPERATORS | COMPARISONS).items()
+}
 PLAIN: dict[type, Function] = {
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
@@ -74,7 +67,7 @@ class Operators(Symbols):
     def binary_of(self, op: ast.operator, a: Value, b: Value) -> Value:
         """Apply an operator to real numbers and arrays, at least one of which is symbolic."""
         plain, ufunc = OPERATIONS[type(op)]
-        if ufunc is None:
+        if ufunc is np.matmul:
             return self.matmul(a, b)
         of_bits = isinstance(op, ast.BitAnd | ast.BitOr | ast.BitXor) and (is_python_bool(a) or is_python_bool(b))
         are_integers = may_be_python_integer(a) and may_be_python_integer(b) and not isinstance(op, ast.Div)
@@ -125,7 +118,7 @@ class Operators(Symbols):
         """Compare two values."""
         if type(op) in PLAIN:
             return self.compare_plainly(op, a, b)
-        plain, ufunc = COMPARISONS[type(op)]
+        plain, ufunc = OPERATIONS[type(op)]
         if planes.has_complex([a, b]) and symbolic([a, b]):
             return planes.compared(self, op, a, b)
         if symbolic([a, b]) and (found := self.by_method(COMPARED[type(op)], a, b)) is not NotImplemented:

@@ -8,18 +8,19 @@ from typing import Any
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.operands import symbolic
 
+# The names of the operators of two operands, as in `operator_ufuncs`.
+OPERATORS: dict[type, str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.Mod: "mod",
+    ast.FloorDiv: "floordiv", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+COMPARISONS: dict[type, str] = {
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}  # fmt: skip
+_SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 # The names of the method of the left operand and of the right one.
-BINARY: dict[type, tuple[str, str]] = {
-    op: (f"__{name}__", f"__r{name}__") for op, name in {
-        ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Pow: "pow", ast.Mod: "mod",
-        ast.FloorDiv: "floordiv", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
-        ast.LShift: "lshift", ast.RShift: "rshift",
-    }.items()
-}  # fmt: skip
-COMPARED: dict[type, tuple[str, str]] = {
-    ast.Lt: ("__lt__", "__gt__"), ast.LtE: ("__le__", "__ge__"), ast.Gt: ("__gt__", "__lt__"),
-    ast.GtE: ("__ge__", "__le__"), ast.Eq: ("__eq__", "__eq__"), ast.NotEq: ("__ne__", "__ne__"),
-}  # fmt: skip
+BINARY = {op: (f"__{name}__", f"__r{name}__") for op, name in OPERATORS.items()}
+COMPARED = {op: (f"__{name}__", f"__{_SWAPPED[name]}__") for op, name in COMPARISONS.items()}
 UNARY: dict[type, str] = {ast.USub: "__neg__", ast.UAdd: "__pos__", ast.Invert: "__invert__"}
 
 
