@@ -37,10 +37,6 @@ class Factored:
     def __init__(self, partial: Function, pull: Function, push: Function) -> None:
         self.partial, self.pull, self.push = partial, pull, push
 
-    def apply(self, product: Function, v: Value, y: Value, *args: Value) -> Value:
-        """Return one of the products; where the result or `v` is a number of Python's, that with a number."""
-        return self.times(product, v, y, *args) if float in (type(v), type(y)) else product(v, y, *args)
-
     def times(self, product: Function, v: float, y: Value, *args: Value) -> Value:
         """Return one of the products with a number."""
         weight = self.partial(y, *args)
@@ -66,13 +62,15 @@ def weighing(index: int, partial: Partial | Factored) -> tuple[Rule, Rule]:
     if partial is None:
         return None, None
     if isinstance(partial, Factored):
-        factored = partial
+        product, pulled, times = partial.push, partial.pull, partial.times
 
         def push_factors(t: Tangent, y: Value, *args: Value) -> Tangent:
-            return broadcast_like(factored.apply(factored.push, t, y, *args), y)
+            by_number = type(t) is float or type(y) is float
+            return broadcast_like(times(product, t, y, *args) if by_number else product(t, y, *args), y)
 
         def pull_factors(g: Cotangent, y: Value, *args: Value) -> Cotangent:
-            part = _mapped(g, lambda v: factored.apply(factored.pull, v, y, *args))
+            by_number = type(g) is float or type(y) is float
+            part = _mapped(g, lambda v: times(pulled, v, y, *args) if by_number else pulled(v, y, *args))
             return cotangents.unbroadcast(part, args[index])
 
         return push_factors, pull_factors

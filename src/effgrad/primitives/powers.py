@@ -22,6 +22,8 @@ def _minus_over(y: Value, b: Value) -> Value:
 
 
 def base_partial(y: Value, a: Value, n: Value) -> Value:
+    if type(n) in _REALS and n == 2:
+        return n * a
     # With exponent 0 the function is constant in a, also at a = 0, where a**(n-1) is infinite. If the exponent is
     # differentiated too, the partial varies with it, and only a = 0 is excepted.
     flat = (plain(n) == 0) & (plain(a) == 0) if differentiated(n) else plain(n) == 0
@@ -31,7 +33,7 @@ def base_partial(y: Value, a: Value, n: Value) -> Value:
                 return 0.5 * reciprocal_root(y)
             if 0 < plain(n).real < 1:
                 return unless_infinite(n * a ** (n - 1))
-            return 0.0 if flat else n * (a if type(n) in _REALS and n == 2 else a ** (n - 1))
+            return 0.0 if flat else n * a ** (n - 1)
         except (ZeroDivisionError, OverflowError):  # raised by Python's floats, where NumPy gives infinity
             return n * np.reciprocal(a ** (1 - n))
     return n * a ** np.where(flat, 1.0, n - 1)
@@ -78,7 +80,7 @@ def _negative(n: Value) -> Value:
 
 def _falls(n: Value) -> bool | None:
     """Return whether the exponents are negative, or None where some are, or where that is not known."""
-    negative = _negative(n)
+    negative = n < 0 if type(n) in _REALS else _negative(n)
     if decided(negative):
         return bool(negative)
     return False if not isinstance(negative, Tracer) and not np.any(negative) else None
@@ -100,7 +102,10 @@ def _over(v: Value, b: Value) -> Value:
 
 def _pushed_through_denominator(t: Value, y: Value, b: Value) -> Value:
     change = _over(t, b)
-    # Beside small numbers the relative change may overflow where the derivative does not.
+    # Beside small numbers the relative change may overflow where the derivative does not. No element of an array is
+    # infinite if the sum of their squares is finite, which is found in a quarter of the time.
+    if type(change) is np.ndarray and np.vdot(change, change) < np.inf:
+        return change * -y
     lost = abs(plain(change)) == np.inf
     if decided(lost):
         return _over(t * -y, b) if lost else change * -y

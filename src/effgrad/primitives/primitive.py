@@ -131,10 +131,12 @@ class Primitive:
         """Return the tangent of the result with the dtype that the rules give it."""
         if self.push_jointly is not None:
             return self.push_jointly(tangents, args, params)
-        total = None
+        total, pushes = None, self.pushes
         for index, tangent in enumerate(tangents):
             if tangent is not None:
-                part = self.push(index, tangent, result, *args, **params)
+                # A subclass with a method `push` has no rules.
+                rule = functools.partial(self.push, index) if pushes is None else pushes[index]
+                part = None if rule is None else rule(tangent, result, *args, **params)
                 if part is not None:
                     total = part if total is None else total + part
         return total
