@@ -235,3 +235,49 @@ def test_an_argument_with_wide_gaps_keeps_its_order(name, order):
 def test_an_argument_with_a_broadcast_axis_is_read_in_its_order(name, order):
     for x in (np.broadcast_to(BASE[0, 0], (3, 2)), np.broadcast_to(BASE, (2, *BASE.shape)).transpose(0, 1, 3, 2)):
         np.testing.assert_array_equal(jvp(lambda x: ORDERED[name](x, order), (x,), (x,))[0], ORDERED[name](x, order))
+
+
+ROWS = np.arange(6).reshape(3, 2) % 3
+CHOSEN = {
+    "C": ROWS,
+    "transposed": ROWS.T,
+    "permuted": np.arange(8).reshape(2, 2, 2).transpose(1, 0, 2) % 3,
+    "broadcast rows": np.broadcast_to(np.array([0, 2]), (3, 2)),
+    "broadcast columns": np.broadcast_to(np.array([[0], [2]]), (2, 3)),
+    "backward": ROWS.T[:, ::-1],
+}
+CHOICES = {
+    "rows": lambda v, i: v[i],
+    "along a slice": lambda v, i: v[1:, i],
+    "with a new axis": lambda v, i: v[None, i],
+    "in both axes": lambda v, i: v[i, i],
+    "of one row": lambda v, i: v[1, i],
+    "taken": lambda v, i: np.take(v, i, -1),
+}
+
+
+# A vector has no second axis.
+CHOICE_CASES = [(f, r) for f in CHOICES for r in (1, 2) if r == 2 or f in ("rows", "with a new axis", "taken")]
+
+
+@pytest.mark.parametrize("index", CHOSEN)
+@pytest.mark.parametrize("form, rank", CHOICE_CASES)
+def test_a_choice_lies_as_its_index_lies(form, index, rank):
+    """Once a batch was laid in C order for a transposed index, and every mode transposed a broadcast one."""
+    batch, weights = RNG.normal(size=(2, *(3,) * (rank + 1)))
+    found = CHOICES[form]
+
+    def f(v):
+        return np.ravel(found(v, CHOSEN[index]), "K")
+
+    wanted = np.array([f(row) for row in batch])
+    np.testing.assert_array_equal(vmap(f)(batch), wanted)
+    np.testing.assert_array_equal(compile(vmap(f))(batch), wanted)
+    np.testing.assert_array_equal(compile(f)(batch[0]), wanted[0])
+    value, tangent = jvp(f, (batch[0],), (weights[0],))
+    np.testing.assert_array_equal(value, wanted[0])
+    np.testing.assert_array_equal(tangent, f(weights[0]))
+    cotangents = RNG.normal(size=wanted.shape)
+    pulled = vmap(lambda v, c: vjp(f, v)[1](c)[0])(batch, cotangents)
+    for row, cotangent, part in zip(weights, cotangents, pulled, strict=True):
+        assert np.isclose(np.sum(part * row), f(row) @ cotangent)

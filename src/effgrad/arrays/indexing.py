@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from effgrad.arrays.layout import BASIC, index_parts, is_basic
+from effgrad.arrays.layout import BASIC, duplicate, index_parts, is_basic
 from effgrad.arrays.value import LISTS, Tracer, plain_tree, traced_inside
 from effgrad.vocabulary import Index, Value
 
@@ -31,7 +31,9 @@ def _part(part: Value) -> Value:
     """Return a copy of a part of an index, with a list that has staged integers as an array."""
     if type(part) in LISTS and traced_inside(part):
         return np.stack([*map(_part, part)])
-    if type(part) is np.ndarray or isinstance(part, Tracer):
+    if type(part) is np.ndarray:
+        return duplicate(part)  # results lie as an index lies: order "K" would transpose one that is broadcast
+    if isinstance(part, Tracer):
         return part.copy("K")
     return operator.index(part) if hasattr(type(part), "__index__") and not isinstance(part, _INTEGERS) else part
 

@@ -128,7 +128,7 @@ def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     The result is None if a parameter cannot be shifted.
     """
     names = params.keys() - NEUTRAL
-    if not params or not names <= SHIFTS.keys():
+    if not params or not names <= SHIFTS.keys() or (primitive.moves and _lays_results(params.get("index"))):
         return None
     shifted = {name: SHIFTS[name](params[name], batch) if name in names else params[name] for name in params}
     if any(value is None for value in shifted.values()):
@@ -136,6 +136,11 @@ def _shifted(primitive: Primitive, batch: Arguments, params: Params) -> Value:
     if "axis" in names and primitive.push_jointly is not None:  # in a join, a non-negative axis always moves by one
         return primitive(*batch.spread(), axis=params["axis"] + (params["axis"] >= 0))
     return primitive(*_fitting(batch, names, params, shifted), **shifted)
+
+
+def _lays_results(index: Index) -> bool:
+    """Whether NumPy may lay a result in the memory order of the index, which it does where no axis is left whole."""
+    return any(isinstance(i, np.ndarray) and i.ndim > 1 and not i.flags.c_contiguous for i in index_parts(index))
 
 
 def _fitting(batch: Arguments, names: Set[str], params: Params, shifted: Params) -> list[Value]:
