@@ -3,9 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from effgrad.api.checks import as_input, check_outputs
 from effgrad.api.results import flattened
 from effgrad.arrays.common_memory import common_places, together
+from effgrad.arrays.layout import exact_duplicate
 from effgrad.arrays.value import Tracer, constant, released
 from effgrad.effects.confined import run_confined
 from effgrad.modes.batched import Batch
@@ -73,6 +76,10 @@ def read_outputs(activation: Mode, _: list[Value], output: Tree) -> Outputs:
     """
     leaves, tree = flattened(output)
     check_outputs([leaf for leaf in leaves if type(leaf) is not Function])
-    values = [constant(released(activation.primal(leaf))) if isinstance(leaf, Tracer) else leaf for leaf in leaves]
+    values = [_copied(released(activation.primal(leaf))) if isinstance(leaf, Tracer) else leaf for leaf in leaves]
     values = together(values, common_places(leaves, constants=False))
     return Outputs(tree, values, [leaf.shadow if activation.owns(leaf) else None for leaf in leaves])
+
+
+def _copied(value: Value) -> Value:
+    return exact_duplicate(value) if type(value) is np.ndarray else constant(value)

@@ -146,6 +146,14 @@ def duplicate(array: Array) -> Array:
     return copy
 
 
+def exact_duplicate(array: Array) -> Array:
+    """Return a copy of an array with its strides, also along axes of one element, where no element depends on them."""
+    copy = duplicate(array)
+    if copy.strides == array.strides or not array.flags.forc:
+        return copy
+    return np.ndarray(array.shape, array.dtype, copy.ravel("K"), 0, array.strides)
+
+
 def copy_arrays(tree: Tree) -> Tree:
     """Return nested lists, tuples and dictionaries with copies of their arrays, which lie in memory as these do."""
     return map_leaves(lambda leaf: duplicate(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
