@@ -135,3 +135,27 @@ def test_all_arrays_of_random_programs(seed, mode):
     f = mutating.function(f"{head}return {', '.join(names)}\n", seed)
     with np.errstate(all="ignore"):
         check_results(f(x.copy()), MODES[mode](f, x), lambda a, b: np.testing.assert_allclose(a, b, 1e-9, 1e-9))
+
+
+INNER = {
+    "jvp": lambda g, w: jvp(g, (w,), (w,))[0],
+    "vjp": lambda g, w: vjp(g, w)[0],
+    "auxiliary": lambda g, w: value_and_grad(lambda x: (np.sum(x), g(x)), has_aux=True)(w)[0][1],
+}
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_an_array_of_the_program_around_a_derivative_stays_that_array(inner):
+    def f(w):
+        y = w * 2.0
+        z = y.reshape(3, 1)
+        a, b = INNER[inner](lambda x: (y, z), w)
+        a[0] = 5.0
+        return np.sum(y * y) + np.sum(b * z)
+
+    w = np.arange(1.0, 4.0)  # 2 (5**2 + (2 w1)**2 + (2 w2)**2) after the write
+    value, slope = value_and_grad(f)(w)
+    assert value == f(w) == 154.0
+    np.testing.assert_array_equal(slope, [0.0, 32.0, 48.0])
+    np.testing.assert_array_equal(compile(value_and_grad(f))(w)[1], slope)
+    assert jvp(f, (w,), (np.ones(3),)) == (154.0, 80.0)

@@ -85,14 +85,23 @@ def _like(derivative: Value, primal: Value, given: set[int] | None) -> Value:
 
 
 def held(tree: Tree) -> Callable[[], Value]:
-    """Return a function that returns a pytree as it is now, with its values outside of a derivative that has ended."""
+    """Return a function that returns a pytree as it is now, when a derivative has ended, with its values outside of it.
+
+    Those that belong to the derivative are copied; others are the program's own arrays.
+    """
     leaves, structure = flatten(tree)
-    places = common_places(leaves, constants=False)
-    now = [leaf.current_value() if type(leaf) is Mutable else leaf for leaf in leaves]
+    places = common_places(leaves)
+    own = [type(leaf) is Mutable for leaf in leaves]
+    now = [leaf.current_value() if mine else leaf for leaf, mine in zip(leaves, own, strict=True)]
 
     def outside() -> Value:
-        values = [constant(released(value)) if isinstance(value, Tracer) else value for value in now]
-        return unflatten(structure, together(values, places))
+        values, seen = list(now), list(places)
+        for k, value in enumerate(now):
+            if own[k] or (isinstance(value, Tracer) and not value.owner.alive):
+                values[k] = constant(released(value))
+            else:
+                seen[k] = None
+        return unflatten(structure, together(values, seen))
 
     return outside
 

@@ -9,7 +9,8 @@ from effgrad.api.checks import as_input, check_outputs
 from effgrad.api.results import flattened
 from effgrad.arrays.common_memory import common_places, together
 from effgrad.arrays.layout import exact_duplicate
-from effgrad.arrays.value import Tracer, constant, released
+from effgrad.arrays.traced import Mutable
+from effgrad.arrays.value import constant, released
 from effgrad.effects.confined import run_confined
 from effgrad.modes.batched import Batch
 from effgrad.modes.higher_order import Function
@@ -72,13 +73,18 @@ class Outputs(NamedTuple):
 def read_outputs(activation: Mode, _: list[Value], output: Tree) -> Outputs:
     """Return the outputs of a program, checked to be numbers, arrays or functions.
 
-    The values are the program's own plain arrays, and copies of traced ones: the caller may write to them.
+    The values are arrays of the program that do not depend on the inputs, and copies of those that do: the caller may
+    write to them.
     """
     leaves, tree = flattened(output)
     check_outputs([leaf for leaf in leaves if type(leaf) is not Function])
-    values = [_copied(released(activation.primal(leaf))) if isinstance(leaf, Tracer) else leaf for leaf in leaves]
-    values = together(values, common_places(leaves, constants=False))
-    return Outputs(tree, values, [leaf.shadow if activation.owns(leaf) else None for leaf in leaves])
+    owned = list(map(activation.owns, leaves))
+    # An array that was written to may share its memory with one that depends on the inputs.
+    own = [leaf if type(leaf) is Mutable or it else None for leaf, it in zip(leaves, owned, strict=True)]
+    pairs = zip(leaves, own, strict=True)
+    values = [released(leaf) if mine is None else _copied(released(activation.primal(mine))) for leaf, mine in pairs]
+    shadows = [leaf.shadow if it else None for leaf, it in zip(leaves, owned, strict=True)]
+    return Outputs(tree, together(values, common_places(own)), shadows)
 
 
 def _copied(value: Value) -> Value:

@@ -41,16 +41,13 @@ class Place(NamedTuple):
         return np.ndarray(self.shape, self.dtype, memory, self.start - start, self.strides)
 
 
-def common_places(leaves: Sequence[Value], constants: bool = True) -> list[Place | None]:
-    """Return the places of the leaves that share a memory with another one, and None for other leaves.
-
-    Without `constants`, only those of traced leaves: plain arrays are themselves results, and lie where they are to.
-    """
-    in_memory = [x for x in leaves if (getattr(x, "handle", None) if isinstance(x, Tracer) else constants)]
-    if len(in_memory) < 2 and len(set(map(id, leaves))) == len(leaves):
-        return [None] * len(leaves)
+def common_places(leaves: Sequence[Value]) -> list[Place | None]:
+    """Return the places of the leaves that share a memory with another one, and None for other leaves."""
+    in_memory = [x for x in leaves if type(x) is np.ndarray or (isinstance(x, Tracer) and getattr(x, "handle", None))]
     objects = Counter(map(id, leaves))
-    places = [_place(x, objects[id(x)] > 1) if constants or isinstance(x, Tracer) else None for x in leaves]
+    if len(in_memory) < 2 and len(objects) == len(leaves):
+        return [None] * len(leaves)
+    places = [_place(x, objects[id(x)] > 1) for x in leaves]
     members = Counter(place.memory for place in places if place)
     return [place if place and members[place.memory] > 1 else None for place in places]
 
