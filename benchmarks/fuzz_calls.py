@@ -424,6 +424,8 @@ def compared(program: Any, x: Any, u: Any, value: Any, tangent: Any, rng: Any) -
     if not np.isfinite(expected) or error > 1e-6 * (1 + abs(expected)):
         return "differences undecided"
     size = 1e-5 * (1 + abs(expected))
+    if abs(forward - expected) > size >= abs(forward - reverse) and is_of_one_side(scalar, x, u, forward):
+        return "right, on one side of a kink"
     if not abs(forward - expected) <= size:
         return "NAN: forward" if np.isnan(forward) else "WRONG: forward"
     if not abs(reverse - expected) <= size:
@@ -431,6 +433,14 @@ def compared(program: Any, x: Any, u: Any, value: Any, tangent: Any, rng: Any) -
     if rng.random() < 1 / 6:  # one in ten of all calls that are drawn
         return of_compiled(scalar, x, u, expected, size)
     return of_second_order(scalar, x, u, rng)
+
+
+def is_of_one_side(scalar: Any, x: Any, u: Any, slope: Any, step: float = 1e-6) -> bool:
+    """Whether a slope is that to one side of a kink, by differences to each side."""
+    here = scalar(x)
+    sides = [(4 * scalar(x + h * u) - 3 * here - scalar(x + 2 * h * u)) / (2 * h) for h in (step, -step)]
+    size = 1e-4 * (1 + abs(slope))
+    return abs(sides[0] - sides[1]) > 10 * size and min(abs(side - slope) for side in sides) < size
 
 
 def of_compiled_value(program: Any, x: Any, u: Any, value: Any) -> str:

@@ -7,8 +7,8 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from effgrad.api.checks import argument_numbers, check_holomorphic, check_scalar, is_number, split_arguments
-from effgrad.api.results import as_direction, flatten_inputs, held, like, unflatten
-from effgrad.api.run import Outputs, read_outputs, run
+from effgrad.api.results import as_direction, flatten_inputs, like, unflatten
+from effgrad.api.run import Outputs, outside, read_outputs, run
 from effgrad.api.singular import completed, undefined, value_of
 from effgrad.api.tracebacks import derivative, of_function
 from effgrad.arrays.layout import shape_of
@@ -22,7 +22,7 @@ from effgrad.fast.spilling import LimitedTaped, parse_memory
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj, is_complex
 from effgrad.program import read
-from effgrad.trees import Structure, map_pytree
+from effgrad.trees import Structure, flatten, map_pytree
 from effgrad.vocabulary import Activation, Cotangent, Function, Shadow, Tree, Value
 
 P = ParamSpec("P")
@@ -108,34 +108,31 @@ def value_and_grad(
     @derivative(value_and_grad, f, argnums=argnums, has_aux=has_aux, mode=mode, holomorphic=holomorphic, memory=memory)
     def value_and_gradient(*args: P.args, **kwargs: P.kwargs) -> tuple[Value, Value]:
         chosen, rebuild = split_arguments(args, numbers)
-        aux: list[Callable[[], Value]] = []
 
-        def scalar(*inputs: Value) -> Value:
+        def scalar(*inputs: Value) -> tuple[Value, Tree]:
             output = program(*rebuild(inputs), **kwargs)
-            if has_aux:
-                if not isinstance(output, tuple) or len(output) != 2:
-                    raise NotDifferentiable("with has_aux=True, f has to return a pair: (output, auxiliary)")
-                output, extra = output
-                aux.append(held(extra))
+            if has_aux and (not isinstance(output, tuple) or len(output) != 2):
+                raise NotDifferentiable("with has_aux=True, f has to return a pair: (output, auxiliary)")
+            output, extra = output if has_aux else (output, None)
             output = wrap(output)
             check_scalar(output, "c" if holomorphic else "f")
-            return output
+            return output, extra
 
         leaves, tree = flatten_inputs(chosen)
-        value, pulled = pull_scalar(scalar, leaves, tree, 1.0, reverse)
+        value, aux, pulled = pull_scalar(scalar, leaves, tree, 1.0, reverse)
         if holomorphic:
-            turned = pull_scalar(scalar, leaves, tree, 1j, reverse)[1]
+            turned = pull_scalar(scalar, leaves, tree, 1j, reverse)[-1]
             check_holomorphic(pulled, turned)
         else:
             pulled = [leaf if type(leaf) is float else conj(leaf) for leaf in pulled]
-        value = value_of(value, scalar, *chosen)
+        value = value_of(value, lambda *x: scalar(*x)[0], *chosen)
         parts = unflatten(tree, pulled, inside := handled(Smooth))
         slopes = parts if isinstance(numbers, list) else parts[0]
         if inside or any(map(undefined, pulled)):
             again: Any = functools.partial(value_and_grad, program, argnums, has_aux, mode, holomorphic, memory)
             slopes = completed(slopes, lambda *x: again()(*rebuild(x), **kwargs)[1], chosen, lambda: value)
         value = value if inside else unwrap(value)
-        return ((value, aux[0]()) if has_aux else value), slopes
+        return ((value, aux) if has_aux else value), slopes
 
     return value_and_gradient
 
@@ -206,18 +203,27 @@ def _named_mode(mode: str) -> Value:
 
 def pull_scalar(
     f: Function, leaves: list[Value], tree: Structure, cotangent: Cotangent, reverse: Value
-) -> tuple[Value, list[Value]]:
-    """Run `f`, which returns one number, under a reverse mode; return its value and the cotangents of the leaves."""
+) -> tuple[Value, Tree, list[Value]]:
+    """Run `f`, which returns a number and an auxiliary pytree, under a reverse mode.
 
-    def seeded(activation: Activation, shadows: list[Shadow], output: Tree) -> tuple[Value, list[Value], Value]:
+    Return the value of the number, the auxiliary, and the number's cotangents of the leaves.
+    """
+
+    def seeded(activation: Activation, shadows: list[Shadow], output: Tree) -> tuple[Value, list[Value], Value, Tree]:
+        output, aux = output
         value = activation.primal(output)
         if activation.owns(output):
             activation.seed(output, as_direction(cotangent, value))
-        return activation, shadows, value
+        if aux is not None:
+            leaves, structure = flatten(aux)
+            aux = structure, outside(activation, leaves)
+        return activation, shadows, value, aux
 
-    activation, shadows, value = run(
+    activation, shadows, value, aux = run(
         reverse(), lambda inputs: f(*tree.unflatten(inputs)), [(leaf,) for leaf in leaves], seeded
     )
+    if aux is not None:
+        aux = unflatten(*aux)
     pulled = activation.cotangents(shadows)
     given: set[int] = set()
     derivatives = []
@@ -227,7 +233,7 @@ def pull_scalar(
         derivative = cotangents.dense(pulled[place])
         alike = own and (derivative.shape, derivative.dtype) == (leaf.shape, leaf.dtype)
         derivatives.append(derivative if alike else like(derivative, leaf, given))
-    return value, derivatives
+    return value, aux, derivatives
 
 
 def record_pullback(f: Function, primals: tuple[Value, ...], mode: str) -> tuple[Value, Callable[[Value], Value]]:

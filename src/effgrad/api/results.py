@@ -3,23 +3,22 @@
 Arrays returned to the caller have memory of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from effgrad.api.checks import as_input
-from effgrad.arrays.common_memory import common_places, together
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.namespace import unwrap, wrap
-from effgrad.arrays.traced import Mutable, Traced
-from effgrad.arrays.value import Smooth, Tracer, constant, depends, evaluated, plain, released
+from effgrad.arrays.traced import Traced
+from effgrad.arrays.value import Smooth, Tracer, depends, evaluated, plain, released
 from effgrad.effects import handled
 from effgrad.primitives.blocks import basis_vectors
 from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.cotangents import typed
-from effgrad.trees import DISCRETE, PLAIN, Structure, flatten
-from effgrad.vocabulary import Shape, Tree, Value
+from effgrad.trees import DISCRETE, PLAIN, Structure
+from effgrad.vocabulary import Shape, Value
 
 
 def flatten_inputs(primals: tuple[Value, ...]) -> tuple[list[Value], Structure]:
@@ -82,28 +81,6 @@ def _like(derivative: Value, primal: Value, given: set[int] | None) -> Value:
         spread = derivative if np.shape(derivative) == value.shape else np.broadcast_to(derivative, value.shape)
         return np.array(spread, dtype=value.dtype)
     return value.__class__(derivative)
-
-
-def held(tree: Tree) -> Callable[[], Value]:
-    """Return a function that returns a pytree as it is now, when a derivative has ended, with its values outside of it.
-
-    Those that belong to the derivative are copied; others are the program's own arrays.
-    """
-    leaves, structure = flatten(tree)
-    places = common_places(leaves)
-    own = [type(leaf) is Mutable for leaf in leaves]
-    now = [leaf.current_value() if mine else leaf for leaf, mine in zip(leaves, own, strict=True)]
-
-    def outside() -> Value:
-        values, seen = list(now), list(places)
-        for k, value in enumerate(now):
-            if own[k] or (isinstance(value, Tracer) and not value.owner.alive):
-                values[k] = constant(released(value))
-            else:
-                seen[k] = None
-        return unflatten(structure, together(values, seen))
-
-    return outside
 
 
 def directions(leaves: list[Value], chosen: int) -> Value:

@@ -1,6 +1,6 @@
 """The run of a function under a mode: the one place that enters a mode."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -8,9 +8,9 @@ import numpy as np
 from effgrad.api.checks import as_input, check_outputs
 from effgrad.api.results import flattened
 from effgrad.arrays.common_memory import common_places, together
+from effgrad.arrays.handle import ArrayHandle
 from effgrad.arrays.layout import exact_duplicate
-from effgrad.arrays.traced import Mutable
-from effgrad.arrays.value import constant, released
+from effgrad.arrays.value import Tracer, constant, released
 from effgrad.effects.confined import run_confined
 from effgrad.modes.batched import Batch
 from effgrad.modes.higher_order import Function
@@ -71,20 +71,31 @@ class Outputs(NamedTuple):
 
 
 def read_outputs(activation: Mode, _: list[Value], output: Tree) -> Outputs:
-    """Return the outputs of a program, checked to be numbers, arrays or functions.
-
-    The values are arrays of the program that do not depend on the inputs, and copies of those that do: the caller may
-    write to them.
-    """
+    """Return the outputs of a program, checked to be numbers, arrays or functions."""
     leaves, tree = flattened(output)
     check_outputs([leaf for leaf in leaves if type(leaf) is not Function])
-    owned = list(map(activation.owns, leaves))
-    # An array that was written to may share its memory with one that depends on the inputs.
-    own = [leaf if type(leaf) is Mutable or it else None for leaf, it in zip(leaves, owned, strict=True)]
-    pairs = zip(leaves, own, strict=True)
-    values = [released(leaf) if mine is None else _copied(released(activation.primal(mine))) for leaf, mine in pairs]
-    shadows = [leaf.shadow if it else None for leaf, it in zip(leaves, owned, strict=True)]
-    return Outputs(tree, together(values, common_places(own)), shadows)
+    shadows = [leaf.shadow if activation.owns(leaf) else None for leaf in leaves]
+    return Outputs(tree, outside(activation, leaves), shadows)
+
+
+def outside(activation: Mode, leaves: Sequence[Value]) -> list[Value]:
+    """Return results of a program for the code around the derivative, which may write to them.
+
+    Those with values of the derivative in their memory are copied, and others are themselves.
+    """
+    around = [_around(activation, leaf) for leaf in leaves]
+    own = [leaf if it is None else None for leaf, it in zip(leaves, around, strict=True)]
+    pairs = zip(around, own, strict=True)
+    values = [it if mine is None else _copied(released(activation.primal(mine))) for it, mine in pairs]
+    return together(values, common_places(own))
+
+
+def _around(activation: Mode, leaf: Value) -> Value:
+    """Return the object that a result is in the code around a derivative; None for a value of the derivative."""
+    handle: Value = getattr(leaf, "handle", None) if isinstance(leaf, Tracer) else None
+    if activation.owns(leaf) or (handle is not None and handle.storage.depends_on(activation)):
+        return None
+    return handle.array if type(handle) is ArrayHandle else released(leaf)
 
 
 def _copied(value: Value) -> Value:

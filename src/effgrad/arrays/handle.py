@@ -4,11 +4,11 @@ import functools
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, is_read_only, without_axes
+from effgrad.arrays.layout import dtype_of, is_read_only
 from effgrad.arrays.memory import Path, Storage
 from effgrad.arrays.parts import PARTS
 from effgrad.arrays.value import Tracer, plain
-from effgrad.vocabulary import DType, Function, Value
+from effgrad.vocabulary import Array, DType, Function, Value
 
 
 def _with_flag(value: Value, write: bool) -> Value:
@@ -56,8 +56,6 @@ class Handle:
     def elements(self, addresses: Value) -> Value:
         """The values at some addresses, or their real or imaginary parts if the handle has a `half`."""
         value = self.storage.read(addresses)
-        if type(addresses) is np.ndarray and not addresses.ndim:
-            value = without_axes(value)
         return value if self.half is None else self.half(value)
 
     def along(self, step: Function, addresses: Value = None, version: int = 0) -> "Handle":
@@ -121,3 +119,10 @@ class Handle:
         for step in self.path:
             value = step(value)
         return value
+
+
+class ArrayHandle(Handle):
+    """The link of a plain array to the memory of the traced values that were written to it."""
+
+    __slots__ = ("array",)
+    array: Array

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from effgrad.arrays.element_places import place_of
-from effgrad.arrays.layout import PYTHON_NUMBERS, memory_like, ndim_of, shape_of, size_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, memory_like, ndim_of, shape_of, size_of, without_axes
 from effgrad.arrays.memory_order import laid_as
 from effgrad.arrays.parts import PARTS, Part, clock, rewind
 from effgrad.arrays.value import (
@@ -29,6 +29,7 @@ from effgrad.arrays.value import (
     contiguous,
     operations,
     outline,
+    owned_by,
     plain,
 )
 from effgrad.arrays.write_log import WriteLog, elements_of, numbers_at, picked, put, selected
@@ -87,6 +88,10 @@ class Storage:
     def form(self) -> Value:
         """A value of the array's class: the base, but not if it is a number written to an array without axes."""
         return _FORM if isinstance(self.base, _NUMBERS) else self.base
+
+    def depends_on(self, activation: object) -> bool:
+        """Whether elements have values of an activation."""
+        return any(owned_by(value, activation) for value in (self.base, *self.writes.values))
 
     def locate(self, path: Path) -> Value:
         """The addresses of the elements that `path` selects."""
@@ -278,7 +283,9 @@ class Storage:
             return self._load(addresses)
         self._close()
         value = self._read(addresses)
-        return laid_as(value, addresses) if np.ndim(addresses) else value
+        if np.ndim(addresses):
+            return laid_as(value, addresses)
+        return without_axes(value) if type(addresses) is np.ndarray else value
 
     def _load(self, addresses: Value) -> Value:
         """Read from the memory that is written in place."""

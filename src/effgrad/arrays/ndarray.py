@@ -226,7 +226,7 @@ class ArrayMethods(Protocols):
 
     T = property(lambda self: np.transpose(self))
     real = property(lambda self: np.real(self), lambda self, value: np.real(self).__setitem__(..., value))
-    imag = property(lambda self: np.imag(self), lambda self, value: np.imag(self).__setitem__(..., value))
+    imag = property(lambda self: np.imag(self), lambda self, value: _set_imaginary(self, value))
     mT = property(lambda self: np.swapaxes(self, -1, -2))
     flat = property(lambda self: Flat(self), lambda self, value: Flat(self).__setitem__(..., value))
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
@@ -377,6 +377,12 @@ class Flat:
 
     def __setitem__(self, index: Index, value: Value) -> None:
         np.put(self.array, np.arange(self.array.size)[as_index(index)], value)
+
+
+def _set_imaginary(array: Tracer, value: Value) -> None:
+    if array.dtype.kind != "c":
+        raise TypeError("array does not have imaginary part to set")
+    np.imag(array)[...] = value
 
 
 def _with_elements(tree: Tree) -> Value:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
-from effgrad.arrays.handle import ComplexPart, Handle
+from effgrad.arrays.handle import ArrayHandle, ComplexPart
 from effgrad.arrays.layout import DOUBLES, has_field, memory_at, owner_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
@@ -235,7 +235,9 @@ class Memory:
         at, half = self.place(array)
         result: Value = Mutable(OUTERMOST, None, None)
         path = () if self.storage.addresses is at else (functools.partial(picked, addresses=at, memory=self.places),)
-        Handle(self.storage, path if half is None else (*path, half), at, version=-1, half=half).attach(result)
+        handle = ArrayHandle(self.storage, path if half is None else (*path, half), at, version=-1, half=half)
+        handle.array = array
+        handle.attach(result)
         return result
 
     def is_unmarkable_field(self, array: Array) -> bool:

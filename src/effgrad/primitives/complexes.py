@@ -14,7 +14,7 @@ from effgrad.arrays.counterparts import any_type
 from effgrad.arrays.handle import ComplexPart
 from effgrad.arrays.layout import dtype_of, ndim_of, without_axes
 from effgrad.arrays.traced import always_view
-from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, plain
+from effgrad.arrays.value import FUNCTIONS, UFUNCS, Tracer, decided, evaluated, example, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.elementwise import absolute
 from effgrad.primitives.given import as_computed, value_with_derivative
@@ -50,7 +50,10 @@ def _real(val: object) -> Value:
 def _imag(val: object) -> Value:
     if is_complex(val):
         return always_view(imag(val), val, _IMAG)
-    return np.zeros_like(plain(val)) if ndim_of(val) else evaluated(np.imag, val)
+    if not ndim_of(val):
+        return evaluated(np.imag, val)
+    form = example(val, form=True)
+    return np.imag(form) if type(form) is np.ndarray else np.zeros_like(plain(val))  # NumPy's cannot be written to
 
 
 def conj(x: Value) -> Value:

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from effgrad.arrays.common_memory import common_places
-from effgrad.arrays.layout import without_axes
 from effgrad.arrays.marks import refuse_marked
 from effgrad.arrays.value import Tracer, example
 from effgrad.arrays.written import item_of, memories, memory_of
@@ -14,27 +12,18 @@ from effgrad.trees import flatten
 from effgrad.vocabulary import Array, Object
 
 
-def _copied(leaf: Object, shared: bool) -> Object:
-    """Return a leaf with its current value, copied if it comes from an array's memory that is not `shared`."""
-    memory = memory_of(leaf) if shared and type(leaf) is np.ndarray else None
-    if memory is not None:
-        return memory.handle(leaf)
-    value = now(leaf)
-    if value is leaf or not isinstance(leaf, np.ndarray):
-        return value
-    return value.copy("K") if leaf.ndim else without_axes(value)
-
-
 def hand_out(result: Object) -> Object:
-    """Return a result of the user's function, with each plain array that has a memory read from it.
-
-    Arrays that share a memory still do, which the last reader of them has to know.
-    """
+    """Return a result of the user's function, with traced arrays in place of plain arrays that hold traced values."""
     leaves, tree = flatten(result)
-    leaves = [_copied(leaf, place is not None) for leaf, place in zip(leaves, common_places(leaves), strict=True)]
+    leaves = [_with_memory(leaf) if type(leaf) is np.ndarray else now(leaf) for leaf in leaves]
     for leaf in leaves:
         refuse_marked(example(leaf, form=True), "the function's result")
     return tree.unflatten(leaves)
+
+
+def _with_memory(array: Array) -> Object:
+    memory = memory_of(array)
+    return array if memory is None else memory.handle(array)
 
 
 # CPython's flag `Py_TPFLAGS_HEAPTYPE`, which classes made at run time have and statically compiled classes lack.

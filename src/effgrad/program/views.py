@@ -58,4 +58,7 @@ def trimmed(f: Any, target: Object) -> Object:
 
 def laid_as(outline: Object, value: Object) -> Object:
     """Return a copy of a value in the form of NumPy's own result `outline`: an array, in its memory order."""
-    return without_axes(copied_as(value, outline))
+    copy = without_axes(copied_as(value, outline))
+    if type(copy) is np.ndarray:
+        copy.flags.writeable = outline.flags.writeable
+    return copy
