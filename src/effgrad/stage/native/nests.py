@@ -13,7 +13,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from effgrad.stage.loop.activity import never_overlap
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, row_major, variable
-from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, constant, load
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, constant, index_loads, load, loads
+from effgrad.stage.loop.element import replaced
 from effgrad.stage.loop.ir import Dims, Map, Store, accesses, loads_of
 from effgrad.stage.native.element_text import Elements
 from effgrad.stage.native.flow import Turn
@@ -25,6 +26,9 @@ ROW = 1024
 # Innermost loops of at most this many steps have their length in the text. As an argument it cost vectors: of 14 steps,
 # none ran in the compiled loop over two vectors of 8.
 SHORT = 64
+# Strides of at most this many elements are in the text too. LLVM has vectors only for constant strides, and for an
+# argument in case that it is 1: a power of distances of points in space, three numbers each, took twice as long.
+NEAR = 4
 # Metadata of the module, which says that the steps of a loop do not access each other's memory.
 GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
 
@@ -32,15 +36,34 @@ GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
 def without_conflicts(m: Map, ranges: Ranges) -> list[Map]:
     """Return equivalent Maps, in none of which a store changes what another point reads or stores.
 
-    A Map with conflicts first adds up its sums in buffers of their own or, if there still are conflicts, computes all
-    its values into temporary buffers.
+    A Map with conflicts first copies the rows that many of its points read. Then it adds up its sums in buffers of
+    their own or, if there still are conflicts, computes the values in conflict into temporary buffers.
     """
     dims = tuple(d for d in m.dims if d[1] != 1)
     one = {name: 0 for name, n in m.dims if n == 1}
     stores = [t.substitute(one) for t in m.stores] if one else m.stores
     if not dims or not _conflicts(stores, dims):
         return [Map(dims, stores)]
-    return _with_sums_apart(dims, stores, ranges) or _with_values_apart(dims, stores, ranges)
+    copies, stores = _with_rows_apart(dims, stores, ranges)
+    if not _conflicts(stores, dims):
+        return [*copies, Map(dims, stores)]
+    return [*copies, *(_with_sums_apart(dims, stores, ranges) or _with_values_apart(dims, stores, ranges))]
+
+
+def _with_rows_apart(dims: Dims, stores: Sequence[Store], ranges: Ranges) -> tuple[list[Map], list[Store]]:
+    """Return Maps that copy what is written elsewhere and read along fewer axes, and the stores that read the copies.
+
+    `a[i, j] = min(a[i, j], a[i, k] + a[k, j])` reads copies of a row and of a column, and needs no other matrix.
+    """
+    copies, copied = list[Map](), dict[Element, Element]()
+    for e in loads([t.value for t in stores]):
+        own = tuple(d for d in dims if d[0] in set[str]().union(*(i.variables() for i in e.args[1])))
+        if e not in copied and own != dims and any(_read_elsewhere(t, e, dims) for t in stores):
+            place = tuple(variable(name) for name, _ in own)
+            row = Buffer(fresh("row"), tuple(ranges.most(n) for _, n in own), e.dtype)
+            copies.append(Map(own, [Store(row, place, e)]))
+            copied[e] = load(row, place)
+    return copies, [Store(t.buffer, t.indices, replaced(t.value, copied), t.adds) for t in stores]
 
 
 def _with_sums_apart(dims: Dims, stores: Sequence[Store], ranges: Ranges) -> list[Map]:
@@ -63,17 +86,30 @@ def _with_sums_apart(dims: Dims, stores: Sequence[Store], ranges: Ranges) -> lis
 
 
 def _with_values_apart(dims: Dims, stores: Sequence[Store], ranges: Ranges) -> list[Map]:
-    """Return a Map that computes the values into temporary buffers, and the Maps that store these."""
+    """Return a Map that computes the values in conflict into temporary buffers, and the Maps that store these."""
     temporaries: dict[Element, Element] = {}
     place = tuple(variable(name) for name, _ in dims)
     shape = tuple(ranges.most(n) for _, n in dims)
-    for t in stores:
+    apart = _in_conflict(stores, dims)
+    for t in apart:
         if t.value.op != "constant" and t.value not in temporaries:
             temporaries[t.value] = load(Buffer(fresh("held"), shape, t.value.dtype), place)
     held = [Store(e.args[0], place, value) for value, e in temporaries.items()]
-    later = sorted(stores, key=lambda t: t.adds)
-    after = [Map(dims, [Store(t.buffer, t.indices, temporaries.get(t.value, t.value), t.adds)]) for t in later]
-    return [Map(dims, held), *after]
+    first = [*held, *[t for t in stores if t not in apart]]
+    after = [Store(t.buffer, t.indices, temporaries.get(t.value, t.value), t.adds) for t in apart]
+    maps = [Map(dims, [t]) for t in sorted(after, key=lambda t: t.adds)]
+    return [Map(dims, first), *maps] if first else maps
+
+
+def _in_conflict(stores: Sequence[Store], dims: Dims) -> list[Store]:
+    """Return the stores that change what another point reads, or what another store writes, or where one writes."""
+    read = loads_of(stores)
+    tables = {e.args[0] for t in stores for i in t.indices for e in index_loads(i)}
+    twice = {id(t) for a in stores for b in stores if a is not b and _written_twice(a, b, dims) for t in (a, b)}
+    return [
+        t for t in stores
+        if t.buffer in tables or id(t) in twice or any(_read_elsewhere(t, e, dims) for e in read)
+    ]  # fmt: skip
 
 
 def _conflicts(stores: Sequence[Store], dims: Dims) -> bool:
@@ -134,7 +170,7 @@ class Nest(Elements):
         return str(n.constant) if not n.terms and 0 < n.constant <= SHORT else self.outer(n)
 
     def step(self, k: int) -> str:
-        return str(k) if abs(k) <= 1 else self.outer(Affine(k))
+        return str(k) if abs(k) <= NEAR else self.outer(Affine(k))
 
     # Loops
 
