@@ -167,10 +167,13 @@ class Reversal:
         """Whether the adjoint of `s`, or an adjoint that may run after it, reads what `s` overwrites.
 
         These are the adjoints of the statements before `s`, of `s` itself, and of all in the outermost loop around `s`.
+        What only the steps read that are rerun, each segment restores from its checkpoint.
         """
         here = self.numbered[s][0]
         first, last = self.numbered[top] if top is not None else (0, -1)
-        return any(reader <= here or first <= reader <= last for reader in self.readers.get(buffer, ()))
+        rerun = first if isinstance(top, Repeat | While) and self.schedule(top) else None
+        readers = [reader for reader in self.readers.get(buffer, ()) if reader != rerun]
+        return any(reader <= here or first <= reader <= last for reader in readers)
 
     # The adjoint of one Map
 
