@@ -186,3 +186,17 @@ def test_gradients_through_writes_to_an_array_around_a_derivative(inner):
     np.testing.assert_array_equal(slope, [0.0, 32.0, 48.0])
     np.testing.assert_array_equal(compile(value_and_grad(f))(w)[1], slope)
     assert jvp(f, (w,), (np.ones(3),)) == (154.0, 80.0)
+
+
+def test_stretches_of_one_memory_that_lie_apart_are_arrays_of_their_own():
+    def f(x):
+        y = x * 2.0
+        return y[:2], y[1:3], y[3:], y[3:][::-1]
+
+    first, second, third, reversed_third = compile(f)(np.arange(6.0))
+    np.testing.assert_array_equal(second, [2.0, 4.0])
+    second[0] = 7.0
+    third[0] = 8.0
+    assert first[1] == 7.0
+    assert reversed_third[-1] == 8.0
+    assert first.base is second.base is not third.base

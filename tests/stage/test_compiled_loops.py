@@ -325,7 +325,7 @@ def every_loop(monkeypatch):
     class Compiled(compilation.Compiled):
         def _loops(self):
             return frame_loops.Loops(
-                lambda region, limit=None: lambda *args, into=None: execute(region, args), self.limits
+                lambda region, limit=None: lambda *args, into=None, apart=None: execute(region, args), self.limits
             )
 
     monkeypatch.setattr(frame_loops, "FEWEST", 0)

@@ -118,7 +118,7 @@ def code_around_is_wrong(seed):
     class Compiled(compilation.Compiled):
         def _loops(self):
             return frame_loops.Loops(
-                lambda region, limit=None: lambda *args, into=None: execute(region, args), self.limits
+                lambda region, limit=None: lambda *args, into=None, apart=None: execute(region, args), self.limits
             )
 
     if seed < len(DIRECTED_AROUND):

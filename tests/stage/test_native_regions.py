@@ -186,3 +186,39 @@ def test_special_functions_do_not_unroll_loops():
         warnings.simplefilter("error")
         gradient = effgrad.compile(effgrad.grad(f))(0.7)
     assert np.isclose(gradient, effgrad.grad(f)(0.7), rtol=1e-12)
+
+
+def test_large_results_of_loops_are_written_to_arrays_of_their_own():
+    def f(a, b, c):
+        y = np.zeros_like(b)
+        for i in range(len(b)):
+            y[i] = (b[i] - a[i, :i] @ y[:i]) / a[i, i]
+        return np.sum(np.sin(y)) + np.sum(c * c)
+
+    n = 150
+    a = np.random.default_rng(1).normal(size=(n, n)) / n + np.eye(n)
+    b = c = np.linspace(0.5, 1.0, n)
+    run = effgrad.compile(effgrad.grad(f, argnums=(0, 1, 2)))
+    kept = []
+    for scale in (1.0, 1.1, 1.2, 1.3):
+        kept.append((scale, run(scale * a, b, c)))
+        run(a, 2 * b, c)  # its memory may be used again
+        for number, found in kept:
+            expected = effgrad.grad(f, argnums=(0, 1, 2))(number * a, b, c)
+            for x, y in zip(found, expected, strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+    results = [x for _, found in kept for x in found]
+    assert not any(np.shares_memory(x, y) for i, x in enumerate(results) for y in results[:i])
+    assert not any(x.base is not None and x.base.nbytes > x.nbytes for x in results)
+
+
+def test_large_results_of_loops_that_are_read_again_or_returned_twice():
+    def f(x, n):
+        y = np.zeros((n, 120))
+        for i in range(n):
+            y[i] = np.sin(x) * i
+        return y, y[1:] + y[:-1], y.T
+
+    x = np.linspace(0.5, 1.0, 120)
+    for found, expected in zip(effgrad.compile(f)(x, 130), f(x, 130), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)

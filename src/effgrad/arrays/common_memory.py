@@ -47,9 +47,24 @@ def common_places(leaves: Sequence[Value]) -> list[Place | None]:
     objects = Counter(map(id, leaves))
     if len(in_memory) < 2 and len(objects) == len(leaves):
         return [None] * len(leaves)
-    places = [_place(x, objects[id(x)] > 1) for x in leaves]
+    places = _told_apart([_place(x, objects[id(x)] > 1) for x in leaves])
     members = Counter(place.memory for place in places if place)
     return [place if place and members[place.memory] > 1 else None for place in places]
+
+
+def _told_apart(places: Sequence[Place | None]) -> list[Place | None]:
+    """Return the places with memories numbered anew, so that places whose bytes lie apart are in different ones.
+
+    No write to one of them changes another. The results of a compiled loop, for one, are stretches of one vector.
+    """
+    numbers: dict[Place, int] = {}
+    memory = end = -1
+    for place in sorted(filter(None, places), key=lambda place: (place.memory, place.bounds)):
+        if place.memory != memory or place.bounds[0] >= end:
+            end, number = -1, len(numbers)
+        memory, end = place.memory, max(end, place.bounds[1])
+        numbers[place] = number
+    return [place and place._replace(memory=numbers[place]) for place in places]
 
 
 def _place(leaf: Value, repeated: bool) -> Place | None:

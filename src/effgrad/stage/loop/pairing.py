@@ -8,7 +8,7 @@ import numpy as np
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop.operands import Value
-from effgrad.stage.loop.program import Program, packed, run_region
+from effgrad.stage.loop.program import NONE_APART, Apart, Program, packed, run_region
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import Function
 
@@ -19,8 +19,8 @@ class Halved(Protocol):
     def forward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
         """The outputs of the forward sweep."""
 
-    def backward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
-        """The cotangents; `forward` must have run."""
+    def backward(self, vector: np.ndarray | None, apart: Apart, *arguments: Value) -> list[np.ndarray]:
+        """The cotangents, of which some may go to vectors of their own; `forward` must have run."""
 
 
 class Pair:
@@ -38,15 +38,25 @@ def _forward(*arguments: Value, pair: Pair, vector: np.ndarray | None = None) ->
     return packed(outputs[: pair.outputs], vector)
 
 
-def _backward(_: Value, *arguments: Value, pair: Pair, vector: np.ndarray | None = None) -> np.ndarray:
+def _backward(
+    _: Value, *arguments: Value, pair: Pair, vector: np.ndarray | None = None, apart: Apart = NONE_APART
+) -> np.ndarray:
     """All cotangents as one vector. The first argument is the result of `_forward`, and makes sure that it has run."""
-    return packed(pair.halves.backward(vector, *arguments, *pair.kept), vector)
+    return packed(pair.halves.backward(vector, apart, *arguments, *pair.kept), vector, apart)
 
 
 run_forward = Primitive("run_forward", _forward, "constant", (), ())
 run_backward = Primitive("run_backward", _backward, "constant", (), ())
 # The functions that can write their result into a given vector.
 INTO = frozenset((_forward, _backward, run_region.function))
+
+
+def with_parts(node: Node) -> Program | None:
+    """The program of a node whose outputs may go to vectors of their own, or None."""
+    if node.primitive is run_region:
+        found: Program = node.params["program"]
+        return found
+    return node.params["pair"].program if node.primitive is run_backward else None
 
 
 def with_pairs(graph: Graph, make: Value) -> Graph:

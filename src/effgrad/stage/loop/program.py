@@ -7,7 +7,7 @@ where a native program reads them. Integers and booleans are stored in the vecto
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from effgrad.stage.loop.ir import Apply, Branch, Pop, Push, Region, Repeat, Stat
 from effgrad.stage.loop.operands import Value
 from effgrad.stage.loop.schedule import Schedule, Stretches, schedule, stretches
 from effgrad.stage.loop.tangents import tangent
+from effgrad.stage.moves import address_of
 from effgrad.vocabulary import Params
 
 # The bytes that reverse mode may save before it keeps checkpoints of the outermost loop instead. The second limit is
@@ -37,6 +38,10 @@ MOST_KEPT = 40_000
 # At a singular point Python runs loops of at most this many steps in all, to find the limit of the derivative.
 LONGEST_IN_PYTHON = 5000
 
+
+# Vectors of their own for outputs, by the number of the output.
+Apart = Mapping[int, np.ndarray]
+NONE_APART: Apart = {}
 
 # Makes a region executable, by machine code or by the executor.
 Make = Callable[[Region], Callable[..., list[np.ndarray]]]
@@ -204,20 +209,26 @@ def saved_bytes(block: Sequence[Statement], ranges: Ranges) -> int:
     return round(cost(block, ranges, own))
 
 
-def _run(*arguments: Value, program: Program, vector: np.ndarray | None = None) -> np.ndarray:
-    """Run the program; return all outputs in one vector, the given one if it is not None."""
-    return packed(program.run(*arguments, into=vector), vector)
+def _run(
+    *arguments: Value, program: Program, vector: np.ndarray | None = None, apart: Apart = NONE_APART
+) -> np.ndarray:
+    """Run the program; return all outputs in one vector, the given one if it is not None, but for those `apart`."""
+    return packed(program.run(*arguments, into=vector, apart=apart), vector, apart)
 
 
-def packed(outputs: Sequence[np.ndarray], into: np.ndarray | None = None) -> np.ndarray:
-    """Pack outputs into one vector of float64, integers as their bits. Outputs that are views of it already stay."""
+def packed(
+    outputs: Sequence[np.ndarray], into: np.ndarray | None = None, apart: Apart = NONE_APART
+) -> np.ndarray:
+    """Pack outputs into one vector of float64, integers as their bits; those that are there already stay.
+
+    The outputs in `apart`, by their number, go to the vectors given there, and leave their part of the vector as it is.
+    """
     vector, start = np.empty(sum(o.size for o in outputs)) if into is None else into, 0
-    for output in outputs:
-        if output.base is vector:
-            start += output.size
-            continue
-        stretch = vector[start : start + output.size]
+    for number, output in enumerate(outputs):
+        stretch = apart[number] if number in apart else vector[start : start + output.size]
         start += output.size
+        if address_of(output) == address_of(stretch):
+            continue
         if output.dtype.kind in "bi":
             stretch.view(np.int64)[...] = output.ravel()
         else:

@@ -50,11 +50,15 @@ class Native:
         # addresses are written in each call, and the offsets added to them.
         self.uses: dict[Buffer, list[tuple[int, int]]] = {buffer: [] for buffer in plan.direct}
         self.load()
+        # The memory of results that loops write apart, by the number of the loop's step and that of its output.
+        self.parts: dict[int, dict[int, np.ndarray]] = {step.number: {} for step, _ in plan.apart.values()}
         self.segments = self.segmented()
         self.inputs: list[Value] = [self.input(number) for number in range(len(graph.inputs))]
         # A loop reads the outputs of its body in the arena.
         outputs = list(zip(plan.outputs, graph.outputs, strict=True)) if not repeated else []
-        self.fresh = {i: self.memory(o, node) for i, (o, node) in enumerate(outputs) if self.in_place(o)}
+        places = {i: self.pointing(o.buffer) for i, (o, _) in enumerate(outputs) if self.in_place(o)}
+        places |= {i: self.parting(*part) for i, part in plan.apart.items()}
+        self.fresh = {i: self.memory(put, outputs[i][1]) for i, put in places.items()}
         self.results = [self.fresh.get(i) or self.result(o, node) for i, (o, node) in enumerate(outputs)]
         self.calls = any(isinstance(step, Call) for step in plan.steps)
 
@@ -150,7 +154,8 @@ class Native:
         assert step.result is not None
         result = self.value(step.result)
         if node.primitive.function in INTO:
-            return functools.partial(node.primitive.function, *args, **node.params, vector=result)
+            apart = {"apart": self.parts[step.number]} if step.number in self.parts else {}
+            return functools.partial(node.primitive.function, *args, **node.params, **apart, vector=result)
         function = _with_numbers(node)
         checked = node.primitive.kind == UNRULED or node.dtype.kind in "US"  # a longer text would be cut off
         complex_numbers = node.dtype.kind == "c"
@@ -173,7 +178,7 @@ class Native:
 
             def point(_: Value, leaf: Value) -> Value:
                 leaf = np.ascontiguousarray(leaf)
-                put(address_of(leaf))
+                put(leaf)
                 return leaf
 
             return point
@@ -182,16 +187,28 @@ class Native:
         setitem: Function = self.value(storage).__setitem__
         return setitem
 
-    def pointing(self, buffer: Buffer) -> Callable[[int], None]:
-        """Return a function that writes the address of a buffer to the table of arguments."""
+    def pointing(self, buffer: Buffer) -> Callable[[np.ndarray | None], None]:
+        """Return a function that writes the address of the memory of a buffer to the table of arguments."""
         arguments, last = self.arguments, 0
         places, offsets = np.array(self.uses[buffer], np.int64).reshape(-1, 2).T.copy()
 
-        def put(address: int) -> None:
+        def put(memory: np.ndarray | None) -> None:
             nonlocal last
+            address = last if memory is None else address_of(memory)
             if address != last:
                 arguments[places] = offsets + address
                 last = address
+
+        return put
+
+    def parting(self, step: Call, number: int) -> Callable[[np.ndarray | None], None]:
+        """Return a function that lets a loop write an output to the memory of a result, or forgets that memory."""
+        parts = self.parts[step.number]
+
+        def put(memory: np.ndarray | None) -> None:
+            parts.pop(number, None)
+            if memory is not None:
+                parts[number] = memory.reshape(-1)
 
         return put
 
@@ -199,15 +216,16 @@ class Native:
         """Whether an output is written directly to the array that a call returns."""
         return isinstance(output, Storage) and output.buffer in self.uses
 
-    def memory(self, output: Storage, node: Node) -> Callable[[], np.ndarray]:
-        """Return a function that makes the memory for a result, and writes its address to the table of arguments.
+    def memory(self, put: Callable[[np.ndarray | None], None], node: Node) -> Callable[[], np.ndarray]:
+        """Return a function that makes the memory for a result, and passes it to `put`.
 
         The memory of one of the last two results is reused, if nothing refers to it any more. Pages that are new to a
         process cost more than filling them, and a caller often drops a result only when the next one replaces it.
         """
-        put, memories = self.pointing(output.buffer), [np.empty(node.shape, node.dtype)]
+        memories = [np.empty(node.shape, node.dtype)]
 
         def fresh() -> np.ndarray:
+            put(None)
             for number in range(len(memories)):
                 if sys.getrefcount(memories[number]) == _UNUSED:
                     memory = memories[number]
@@ -215,7 +233,7 @@ class Native:
             else:
                 memory = np.empty(node.shape, node.dtype)
                 memories[:] = [*memories[-1:], memory]
-            put(address_of(memory))
+            put(memory)
             return memory[...]
 
         return fresh

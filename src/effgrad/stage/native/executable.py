@@ -11,7 +11,7 @@ from effgrad import forks
 from effgrad.errors import MemoryLimit
 from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.ir import Apply, Region, Stack, writes_in
-from effgrad.stage.loop.program import MOST_ROOM
+from effgrad.stage.loop.program import MOST_ROOM, NONE_APART, Apart
 from effgrad.stage.loop.small_systems import Solution
 from effgrad.stage.moves import address_of
 from effgrad.stage.native import engine, products
@@ -101,14 +101,22 @@ class Executable:
         memory = self.current[b]
         return memory if isinstance(s.function, Solution) else memory.copy()[()]
 
-    def __call__(self, *arguments: Value, into: np.ndarray | None = None) -> list[np.ndarray]:
-        """Run the region and return its outputs; with `into`, new float64 outputs are written there, one by one."""
+    def __call__(
+        self, *arguments: Value, into: np.ndarray | None = None, apart: Apart = NONE_APART
+    ) -> list[np.ndarray]:
+        """Run the region and return its outputs; with `into`, new float64 outputs are written there, one by one.
+
+        The outputs in `apart`, by their number, are written to the vectors there instead, which are not kept.
+        """
         with self.lock:
             while True:
-                code = self.once(arguments, into)
+                code = self.once(arguments, into, apart)
                 if code == 0:
                     made = self.results
-                    return [made[b] if b in made else self.current[b].copy() for b in self.region.outputs]
+                    outputs = [made[b] if b in made else self.current[b].copy() for b in self.region.outputs]
+                    if apart:
+                        self.current, self.results, self.copied, self.into = {}, {}, [], None
+                    return outputs
                 if code == BEYOND:
                     raise OverflowError("an integer in a compiled loop exceeds 64 bits; make it a float")
                 if code >= CHECKED:
@@ -132,10 +140,10 @@ class Executable:
             )
         self.stacks[full] = np.empty(2 * self.stacks[full].size)
 
-    def once(self, arguments: Sequence[Value], into: np.ndarray | None) -> int:
+    def once(self, arguments: Sequence[Value], into: np.ndarray | None, apart: Apart) -> int:
         """Run the function once; return the code that says why it stopped."""
         if into is None or into is not self.into or any(map(operator.is_not, arguments, self.bound)):
-            self.bind(arguments, into)
+            self.bind(arguments, into, apart)
         for memory, argument in self.copied:
             memory[...] = argument
         self.stacks = {s: kept if kept.size else _begun(s) for s, kept in self.stacks.items()}
@@ -150,16 +158,17 @@ class Executable:
         self.depths = {stack: top - start for (stack, start), top in zip(starts.items(), tops, strict=False)}
         return code
 
-    def bind(self, arguments: Sequence[Value], into: np.ndarray | None) -> None:
-        """Give the function the addresses of its arguments and of new results, or of those in `into`.
+    def bind(self, arguments: Sequence[Value], into: np.ndarray | None, apart: Apart) -> None:
+        """Give the function the addresses of its arguments and of new results, or of those in `into` and `apart`.
 
         A program that gives its own memory in `into` gives the same arrays each time, which are bound once.
         """
         self.results = {b: np.empty(b.shape, b.dtype) for b in self.fresh}
         start = 0
-        for b in self.region.outputs:
+        for number, b in enumerate(self.region.outputs):
             if into is not None and b in self.results and b.dtype == _FLOATS[0] and start + b.size <= into.size:
-                self.results[b] = into[start : start + b.size].reshape(b.shape)
+                vector = apart[number] if number in apart else into[start : start + b.size]
+                self.results[b] = vector.reshape(b.shape)
             start += b.size
         self.current, self.copied = {**self.memory, **self.results}, []
         for b, argument in zip(self.region.inputs, arguments, strict=True):
@@ -184,11 +193,11 @@ class Halves:
         """Return the outputs of the region, followed by the values that `backward` takes as its last arguments."""
         return self.there(*arguments, into=vector)
 
-    def backward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
+    def backward(self, vector: np.ndarray | None, apart: Apart, *arguments: Value) -> list[np.ndarray]:
         """Return the cotangents of the wanted inputs; `forward` must have run."""
         self.back.stacks = {stack: self.there.stacks.get(stack, kept) for stack, kept in self.back.stacks.items()}
         self.back.given = {stack: self.there.depths.get(stack, 0) for stack in self.back.stacks}
-        return self.back(*arguments, into=vector)
+        return self.back(*arguments, into=vector, apart=apart)
 
 
 _FLOATS = np.dtype(float), np.dtype(np.float32)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from effgrad.stage.graph import Graph
+from effgrad.stage.loop import buffers as loop_buffers
+from effgrad.stage.loop.pairing import with_parts
 from effgrad.stage.native.arena import IN_PLACE_BYTES, laid_out
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.placement import Placement
@@ -22,6 +24,9 @@ class Plan:
     that are used in place. All other values are in an arena of `arena` bytes, where buffers share memory if their
     lifetimes do not overlap.
 
+    `apart` has the large results, by their number, that a loop writes to memory of their own: its step, and the number
+    of its output.
+
     A `repeated` program is the body of a loop. All its inputs and outputs are in the arena, and none overlaps another.
     """
 
@@ -33,6 +38,7 @@ class Plan:
         self.operands = _operands(self.steps, placement.stored)
         self.find_lifetimes(repeated)
         self.direct = [] if repeated else self.used_in_place(placement.buffers)
+        self.apart = {} if repeated else self.written_apart()
         own = {*self.direct, *(b for b in placement.buffers if b.array is not None or b.first < 0)}
         self.arena = laid_out([b for b in placement.buffers if b not in own])
 
@@ -65,11 +71,50 @@ class Plan:
             and (returned.count(b) == 1 and self.whole_output(b) if b.source is None else b not in returned)
         ]  # fmt: skip
 
+    def written_apart(self) -> dict[int, tuple[Call, int]]:
+        """Return the large results that are an output of a loop which nothing else reads."""
+        found: dict[int, tuple[Call, int]] = {}
+        read = [s for step in self.steps for s in self.storages(step)]
+        read += [o for o in (*self.outputs, *self.checked) if isinstance(o, Storage)]
+        for step in self.steps:
+            program = with_parts(step.node) if isinstance(step, Call) else None
+            if program is not None and isinstance(step, Call) and step.result is not None:
+                result = step.result
+                users = [s for s in read if s.buffer is result.buffer]
+                users.remove(result)  # the loop's own
+                for number, b in enumerate(program.region.outputs):
+                    first = result.offset + 8 * program.starts[number]
+                    if _is_large(b) and program.region.outputs.count(b) == 1:
+                        found.update(dict.fromkeys(self.only_outputs(users, first, 8 * b.size), (step, number)))
+        return found
+
+    def only_outputs(self, users: list[Storage], first: int, size: int) -> list[int]:
+        """Return the number of the result that is so many bytes of a buffer, if nothing else uses these; or nothing."""
+        users = [s for s in users if _meets(s, first, first + size)]
+        return [
+            number for number, o in enumerate(self.outputs) if users == [o]
+            and o.offset == first and o.view.nbytes == size and o.view.flags.c_contiguous
+        ]  # fmt: skip
+
     def whole_output(self, buffer: Buffer) -> bool:
         """Whether a result is the whole of a buffer, in C order."""
         (storage,) = [o for o in self.outputs if isinstance(o, Storage) and o.buffer is buffer]
         view = storage.view
         return bool(view.flags.c_contiguous and view.nbytes == buffer.size)
+
+
+def _is_large(b: loop_buffers.Buffer) -> bool:
+    """Whether a buffer of a loop has float64, and too many to copy."""
+    return bool(b.dtype == np.dtype(float)) and 8 * b.size >= IN_PLACE_BYTES
+
+
+def _meets(storage: Storage, first: int, last: int) -> bool:
+    """Whether a view uses bytes of its buffer from `first` up to `last`."""
+    view = storage.view
+    spans = [(n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True)]
+    low = storage.offset + sum(span for span in spans if span < 0)
+    high = storage.offset + sum(span for span in spans if span > 0) + view.itemsize
+    return bool(view.size) and low < last and high > first
 
 
 def _operands(steps: list[Step], stored: Callable[[Value], Storage]) -> dict[int, list[Storage]]:
