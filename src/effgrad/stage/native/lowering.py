@@ -130,8 +130,18 @@ class Function(Stacks):
     # Statements
 
     def block(self, block: Block) -> None:
+        saves: list[Push | Pop] = []
         for s in block:
-            self.statement(s)
+            if isinstance(s, Push | Pop):
+                saves.append(s)
+                continue
+            with self.moves(saves, s) as joined:
+                if isinstance(joined, Map) and joined is not s:
+                    self.legal[joined] = without_conflicts(joined, self.ranges)
+                self.statement(joined)
+            saves = []
+        for move in saves:
+            self.moved(move, self.moved_pointer(move))
 
     def statement(self, s: Statement) -> None:
         if isinstance(s, Map):
@@ -149,8 +159,6 @@ class Function(Stacks):
             self.checks.append(s)
             inside = self.values([s.flag])[s.flag]
             self.leave(self.body.do(f"xor i1 {inside}, true"), CHECKED + len(self.checks) - 1)
-        else:
-            self.move(s)
 
     def fork(self, condition: str) -> tuple[str, str, str]:
         """Write a conditional jump, and begin the first branch; return the labels of both and of where they meet."""
