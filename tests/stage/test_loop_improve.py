@@ -8,7 +8,7 @@ from region_execution import execute
 import effgrad
 from effgrad import grad
 from effgrad.stage.loop.buffers import topological
-from effgrad.stage.loop.element import POWER
+from effgrad.stage.loop.element import DIVIDE, POWER
 from effgrad.stage.loop.improve import IN_CACHE, interchanged
 from effgrad.stage.loop.ir import Map, Region, Repeat, walk
 from effgrad.stage.loop.program import ROOM, reversal
@@ -117,3 +117,23 @@ def test_another_order_of_loops_is_the_same_program(f):
     back = Executable(reversal(turned, turned.inputs, ROOM).whole_region(turned.inputs))
     for found, right in zip(back(*args, *seeds), grad(total, (0, 1, 2))(*args), strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-10)
+
+
+def test_a_number_that_takes_a_division_is_computed_before_a_large_map():
+    def f(x, p):
+        for i in range(40):
+            q = p * (1.0 + 0.1 * i)
+            x += np.sum(x * q) / (1.0 + np.sum(q * q)) * q / 7.0
+        return x
+
+    x, p = np.linspace(0.1, 1.0, 100), np.linspace(1.0, 0.5, 100)
+    region = captured(f, x.copy(), p)
+    divided = [s for s in walk(region.block) if isinstance(s, Map) and any(e.op is DIVIDE for e in elements_of(s))]
+    assert [len(s.dims) for s in divided] == [0, 1]  # the second is by 7
+    slope = effgrad.compile(grad(lambda x, p: np.sum(np.sin(f(x.copy(), p))), (0, 1)))(x, p)
+    for found, right in zip(slope, grad(lambda x, p: np.sum(np.sin(f(x.copy(), p))), (0, 1))(x, p), strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-9)
+
+
+def elements_of(s):
+    return topological([t.value for t in s.stores])

@@ -1,22 +1,29 @@
-"""Passes that optimise a captured block before it is differentiated: dead statements, common values, loop order."""
+"""Passes that optimise a captured block before it is differentiated: dead statements, common values, loop order, ..."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Affine, affine, fresh, variable
 from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load, topological
-from effgrad.stage.loop.element import replaced
-from effgrad.stage.loop.ir import Block, Map, Repeat, Statement, Store, accesses, parts, rebuilt, writes_in
+from effgrad.stage.loop.element import ADD, MULTIPLY, NEGATIVE, SUBTRACT, replaced
+from effgrad.stage.loop.ir import Block, Map, Repeat, Statement, Store, accesses, parts, rebuilt, rewritten, writes_in
 
 # If a loop over the innermost axis visits arrays of more bytes than this in all, it is moved inside the loops over
 # other axes. What a step leaves in a cache of this size is evicted before the next step needs it.
 IN_CACHE = 1 << 20
+# So many values of the last axis are computed side by side, as a step waits for the one before it, if the values of a
+# Map have at most this many operations: it is written out, and so is its adjoint, which may have four times as many.
+TOGETHER, SIMPLE = 8, 18
+# A Map of at most this many points is written out, and its equal operations are done once.
+SMALL = 64
+_CHEAP = (ADD, SUBTRACT, MULTIPLY, NEGATIVE)
 
 
 def improved(block: Block, outputs: Iterable[Buffer]) -> Block:
     """Optimise a block; it computes the same outputs."""
-    return interchanged(sharing(without_dead(block, outputs)))
+    return interchanged(numbers_apart(sharing(without_dead(block, outputs))))
 
 
 # Equal values
@@ -79,6 +86,40 @@ def _shared(t: Store, s: Map, stored: dict[tuple[tuple[Affine, ...], Element], S
     return Store(t.buffer, t.indices, replaced(value, values).substitute(back), t.adds)
 
 
+# Numbers
+
+
+def numbers_apart(block: Block) -> Block:
+    """Compute a number that is the same at all points of a large Map before it, if it takes a division or a function.
+
+    `y += a / b * x` has the partial `sum(g * x)` in `a / b`, and then the divisions of its adjoint are of numbers. In
+    the Map each point would have its own.
+    """
+    return rewritten(block, lambda s: _with_numbers(s) if isinstance(s, Map) and _is_large(s) else [s])
+
+
+def _is_large(m: Map) -> bool:
+    return bool(m.dims) and (any(n.terms for _, n in m.dims) or math.prod(n.constant for _, n in m.dims) > SMALL)
+
+
+def _with_numbers(m: Map) -> Block:
+    names = {name for name, _ in m.dims}
+    found = {e: None for t in m.stores if not _chooses(t.value) for e in _numbers(t.value, names)}
+    known = {e: load(Buffer(fresh("number"), (), e.dtype), ()) for e in found}
+    before: Block = [Map((), [Store(x.args[0], (), e)], m.place) for e, x in known.items()]
+    return [*before, replace(m, stores=[replace(t, value=replaced(t.value, known)) for t in m.stores])]
+
+
+def _numbers(e: Element, names: set[str]) -> list[Element]:
+    """The largest subexpressions that do not vary, and are not of sums and products alone."""
+    if isinstance(e.op, str):
+        return []
+    if e.variables().isdisjoint(names):
+        costly = [x for x in topological([e]) if not isinstance(x.op, str) and x.op not in _CHEAP]
+        return [e] if costly and e.dtype.kind == "f" else []
+    return [x for a in e.args for x in _numbers(a, names)]
+
+
 # The order of loops
 
 
@@ -88,26 +129,45 @@ def interchanged(block: Block, cache: int = IN_CACHE) -> Block:
     `for k: map i, j: c[i, j, k] = f(c[i, j, k - 1])` visits all of `c` in each step, one element of each cache line. As
     `for i, j: for k` it finds what it needs in the cache. No statement may read what another `i` or `j` has written.
     """
-    return [_inside_out(s) if isinstance(s, Repeat) and _is_along_memory(s, cache) else s for s in block]
+    moved = [_inside_out(s) if isinstance(s, Repeat) and _is_along_memory(s, cache) else [s] for s in block]
+    return [s for part in moved for s in part]
 
 
-def _inside_out(s: Repeat) -> Statement:
+def _inside_out(s: Repeat) -> Block:
     maps = [m for m in s.body if isinstance(m, Map)]
     for extent in [n for _, n in maps[0].dims] if all(m.dims for m in maps) else []:
         chosen = [[name for name, n in m.dims if n == extent][:1] for m in maps]
-        if extent.variables() or not all(chosen) or not _is_apart(maps, [name for (name,) in chosen]):
-            continue
-        name = fresh("i")
-        body: Block = [_at(m, own, variable(name)) for m, (own,) in zip(maps, chosen, strict=True)]
-        inner = _inside_out(Repeat(s.variable, s.start, s.stop, s.step, body, s.backwards))
-        return Repeat(name, affine(0), extent, 1, [inner])
-    return s
+        if not extent.variables() and all(chosen) and _is_apart(maps, [name for (name,) in chosen]):
+            return _around(s, [(m, name) for m, (name,) in zip(maps, chosen, strict=True)], extent)
+    return [s]
 
 
-def _at(m: Map, name: str, value: Affine) -> Map:
-    """A Map restricted to one value of an axis."""
-    stores = [t.substitute({name: value}) for t in m.stores]
-    return replace(m, dims=tuple(d for d in m.dims if d[0] != name), stores=stores)
+def _around(s: Repeat, maps: Sequence[tuple[Map, str]], extent: Affine) -> Block:
+    """Loops over an axis of a loop's Maps, around the loop: over strips of the last axis, if the Maps are simple."""
+    if extent.terms or any(len(m.dims) > 1 or _operations(m) > SIMPLE for m, _ in maps):
+        return [_over(s, maps, affine(0), extent, 1)]
+    whole = extent - extent.constant % TOGETHER
+    strips = (affine(0), whole, TOGETHER), (whole, extent, 1)
+    return [_over(s, maps, start, stop, width) for start, stop, width in strips if start != stop]
+
+
+def _operations(m: Map) -> int:
+    return len(topological([t.value for t in m.stores]))
+
+
+def _over(s: Repeat, maps: Sequence[tuple[Map, str]], start: Affine, stop: Affine, width: int) -> Statement:
+    """A loop over an axis of a loop's Maps, around the loop: each step has the Maps at so many values of the axis."""
+    name = fresh("i")
+    body: Block = [_at(m, own, variable(name), width) for m, own in maps]
+    inner = replace(s, body=body)
+    return Repeat(name, start, stop, width, _inside_out(inner) if width == 1 else [inner])
+
+
+def _at(m: Map, name: str, value: Affine, width: int) -> Map:
+    """A Map restricted to one value of an axis, or to so many from one on."""
+    stores = [t.substitute({name: value if width == 1 else value + variable(name)}) for t in m.stores]
+    dims = tuple((x, n if x != name else affine(width)) for x, n in m.dims if x != name or width > 1)
+    return replace(m, dims=dims, stores=stores)
 
 
 def _is_along_memory(s: Repeat, cache: int) -> bool:
