@@ -281,3 +281,36 @@ def test_a_choice_lies_as_its_index_lies(form, index, rank):
     pulled = vmap(lambda v, c: vjp(f, v)[1](c)[0])(batch, cotangents)
     for row, cotangent, part in zip(weights, cotangents, pulled, strict=True):
         assert np.isclose(np.sum(part * row), f(row) @ cotangent)
+
+
+CONSTANTS = LAYOUTS | {
+    "broadcast": np.broadcast_to(BASE[0], (2, 3, 2)),
+    "rows broadcast": np.broadcast_to(BASE[:, :1], (2, 3, 2)),
+    "broadcast, transposed": np.broadcast_to(BASE[0].T, (2, 2, 3)).transpose(0, 2, 1),
+    "broadcast backward": np.broadcast_to(BASE[0, ::-1], (2, 3, 2))[:, :, ::-1],
+}
+OPERANDS = {"array": lambda c: c, "row": lambda c: c[0], "column": lambda c: c[:, :, :1], "transposed": lambda c: c.T}
+VALUES = {
+    "jvp": lambda f, x: jvp(f, (x,), (x,))[0],
+    "vjp": lambda f, x: vjp(f, x)[0],
+    "second order": lambda f, x: jvp(lambda y: vjp(f, y)[0], (x,), (x,))[0],
+    "compiled for NumPy": lambda f, x: compile(f, "numpy")(x),
+}
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("mode", VALUES)
+@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize("layout", CONSTANTS)
+def test_results_with_constants_lie_as_numpys(layout, operand, mode):
+    constant = CONSTANTS[layout]
+    x = laid_as(OPERANDS[operand](constant), 1.5) if operand != "array" else RNG.normal(size=constant.shape[1:])
+
+    def f(x):
+        total = constant + x if operand != "transposed" else constant.T + x
+        return total, np.sum(np.sin(total)), np.sum(total * constant.T if operand == "transposed" else total * constant)
+
+    for expected, found in zip(f(x), VALUES[mode](f, x), strict=True):
+        np.testing.assert_allclose(found, expected, 1e-13 if "compiled" in mode else 0.0)  # which adds in another order
+        assert np.shape(found) == np.shape(expected)
+        assert np.asarray(found).strides == np.asarray(expected).strides

@@ -138,11 +138,12 @@ def owner_of(array: Array) -> Array:
 
 
 def duplicate(array: Array) -> Array:
-    """Return a copy of an array with its memory layout."""
+    """Return a copy of an array with its memory layout; one of a broadcast array can be written to as that can."""
     if array.flags.forc:
         return array.copy("K")
-    copy = memory_like(array)
+    copy = memory_like(array, shared=True)
     copy[...] = array
+    copy.flags.writeable = array.flags.writeable or 0 not in array.strides
     return copy
 
 

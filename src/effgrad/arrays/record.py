@@ -8,11 +8,11 @@ has returned, are not operations; a checksum detects them when the recording is 
 
 import functools
 import weakref
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from effgrad.arrays.layout import LARGE_BYTES
+from effgrad.arrays.layout import LARGE_BYTES, duplicate
 from effgrad.arrays.library_array import BORROWED, LibraryArray
 from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.errors import Overwritten
@@ -43,11 +43,11 @@ class Protected:
             or type(array) is not np.ndarray
             or array.dtype.hasobject
         ):
-            return array.copy("K")
+            return duplicate(array)
         known = self.arrays.get(id(array))
         if known is None:
             known = self.arrays[id(array)] = array, array.view(), _checksum(array)
-            _records[id(self)] = weakref.ref(self, functools.partial(_records.pop, id(self)))
+            listen(self)
         return known[1]
 
     def _copy(self, array: Value) -> Value:
@@ -78,9 +78,21 @@ class Protected:
                 )
 
 
-# The recordings that have views of the program's large arrays. Each write walks them; this is not a WeakSet, because
-# to walk an empty one takes a microsecond.
-_records: dict[int, weakref.ref[Protected]] = {}
+class Listener(Protocol):
+    """What refers to arrays of the program, such as a recording."""
+
+    def preserve(self, written: Array) -> None:
+        """Hear that the program is about to write to an array."""
+
+
+# What listens to writes, such as recordings with views of the program's large arrays. Each write walks them; this is
+# not a WeakSet, because to walk an empty one takes a microsecond.
+_records: dict[int, weakref.ref[Listener]] = {}
+
+
+def listen(record: Listener) -> None:
+    """Call `record.preserve` with each plain array that the program is about to write to, while `record` lives."""
+    _records[id(record)] = weakref.ref(record, functools.partial(_records.pop, id(record)))
 
 
 def preserve(array: Array) -> None:
