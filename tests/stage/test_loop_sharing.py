@@ -122,16 +122,33 @@ def to_the_second(x, pair):
     return np.sum(np.sin(a)) + 2.0 * np.sum(np.cos(b)) + np.sum(x)
 
 
+def to_the_first_and_back(x, pair):
+    """The array holds the same bytes before and after the writes, and other ones when the other name reads them."""
+    a, b = pair(x)
+    before = np.array(a)
+    a[...] = 7.0
+    total = np.sum(b * b)
+    a[...] = before
+    return total + np.sum(x)
+
+
+def of_constants(x):
+    a = np.zeros(4)
+    for _ in range(40):
+        b = np.ascontiguousarray(a)
+    return a, b
+
+
 PAIRS = [
     lambda x: chosen(x, -1.0), lambda x: chosen(x, 8.0), lambda x: chosen(x, 1e9), a_part_and_the_whole,
     chosen_of_those_of_a_step, without_axes_and_a_vector, a_vector_of_one_without_axes,
-    of_plain_numbers, chosen_columns, reshaped_without_axes, lambda x: (swapped_rows(x), x * 2.0),
+    of_plain_numbers, of_constants, chosen_columns, reshaped_without_axes, lambda x: (swapped_rows(x), x * 2.0),
 ]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::effgrad.StagingWarning")
 @pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("writes", [to_the_first, to_the_second])
+@pytest.mark.parametrize("writes", [to_the_first, to_the_second, to_the_first_and_back])
 def test_a_caller_writes_to_one_of_two_names(writes, pair):
     """The syntax of the loop's own function alone decided whether somebody might write, so the caller was not seen."""
 

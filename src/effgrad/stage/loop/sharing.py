@@ -11,10 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from effgrad.arrays.memory import Storage
+from effgrad.arrays.record import listen
 from effgrad.arrays.traced import handle_of
 from effgrad.arrays.value import Tracer, plain
 from effgrad.arrays.written import memory_of
 from effgrad.stage.loop.operands import Value, flat
+from effgrad.vocabulary import Array
 
 
 class Shared(NamedTuple):
@@ -31,10 +33,12 @@ class Watch:
         found = [(x, memory(x)) for x in arrays]
         memories = {id(m): m for _, m in found if m is not None}
         self.memories, self.is_broken = list(map(weakref.ref, memories.values())), False
-        # No write to an array without traced values is heard of, so its bytes are compared.
+        # Of writes to arrays without traced values, those of compiled code are not heard of, so bytes are compared.
         self.known = [(x, x.tobytes()) for x, m in found if m is None and isinstance(x, np.ndarray)]
         for m in memories.values():
             m.watch(self)
+        if self.known:
+            listen(self)
 
     def in_use(self) -> int:
         """How many of the arrays the program can still read."""
@@ -43,6 +47,10 @@ class Watch:
     def become_mutable(self) -> None:
         """Hear of the first write to one of the memories."""
         self.is_broken |= self.in_use() > 1
+
+    def preserve(self, written: Array) -> None:
+        """Hear of a write to a plain array."""
+        self.is_broken |= self.in_use() > 1 and any(np.may_share_memory(x, written) for x, _ in self.known)
 
     def finds_writes(self) -> bool:
         """Whether one of the arrays has been written to."""
