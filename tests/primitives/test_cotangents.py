@@ -96,6 +96,21 @@ def test_sums_over_any_axes(shape, dtype):
         assert np.all(np.abs(total - expected) <= rounding)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("length", range(1, 18))
+def test_sums_of_short_rows_have_the_bits_of_numpys(length, dtype):
+    """NumPy adds the elements of a row in an order of its own, which the rounding of far numbers shows."""
+    rng = np.random.default_rng(length)
+    for shape in [(1200, length), (3, 400, length), (2, 1, 600, length)]:
+        x = (rng.normal(size=shape) * 10.0 ** rng.uniform(-5, 5, shape)).astype(dtype)
+        x[..., 0, :] = -0.0
+        x.reshape(-1)[5 * length] = np.inf
+        for axis in (-1, len(shape) - 1, (len(shape) - 1,), -2, None):
+            total, expected = totals.sum_as_numpy(x, axis), np.sum(x, axis=axis)
+            assert total.dtype == expected.dtype and np.shape(total) == np.shape(expected)
+            assert total.tobytes() == expected.tobytes()
+
+
 def test_a_maximum_of_few_places():
     x = np.array([[1.0, 3.0, 2.0], [3.0, 0.0, 3.0]])
     np.testing.assert_array_equal(grad(lambda x: np.sum(np.max(x, axis=1) * [1.0, 2.0]))(x), [[0, 1, 0], [1, 0, 1]])

@@ -75,7 +75,7 @@ def _prod_partial(y: Value, x: Value, axis: Axis) -> Value:
 
 
 sum_ = linear(
-    lambda x, axis: np.add.reduce(x, axis=axis),
+    totals.sum_as_numpy,
     lambda g, x, axis: totals.spread(_against(g, x, axis), shape_of(x)), name="sum",
     text="np.sum({0}, axis={axis})", folds=add, counterpart=counterparts.sum_,
 )  # fmt: skip

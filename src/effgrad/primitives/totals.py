@@ -11,7 +11,34 @@ from effgrad.vocabulary import Axis, Cotangent, Shape, Value
 # NumPy sums slowly rows up to length SHORT and up to NARROW columns, in arrays larger than LONG.
 SHORT, NARROW, LONG = 64, 256, 1000
 # Functions of NumPy itself, without rules.
-_ones, _array = numpy.ones, numpy.array
+_ones, _array, _add, _sum = numpy.ones, numpy.array, numpy.add, numpy.add.reduce
+# NumPy adds the elements of a row one after the other, or in pairs first; longer rows than these in blocks.
+UNPAIRED, PAIRED = 7, 15
+# The sign of NumPy's sum of negative zeros.
+_OF_ZEROS = _sum(numpy.full((2, 2), -0.0), axis=-1)[0]
+
+
+def sum_as_numpy(x: Value, axis: Axis) -> Value:
+    """Return `np.add.reduce(x, axis=axis)`, to the bit; of a plain array with many short rows in less time.
+
+    NumPy calls its sum for each row. Here columns are added, in the order in which NumPy adds a row's elements.
+    """
+    if type(x) is not numpy.ndarray or x.size <= LONG or x.ndim < 2 or not 1 < x.shape[-1] <= PAIRED:
+        return _sum(x, axis=axis)
+    if axis not in (-1, x.ndim - 1, (x.ndim - 1,)) or x.dtype.char not in "fd" or not x.flags.c_contiguous:
+        return _sum(x, axis=axis)
+    columns = [x[..., k] for k in range(x.shape[-1])]
+    total = columns[0] + columns[1]
+    rest = columns[2:]
+    if len(columns) > UNPAIRED:
+        second = columns[4] + columns[5]
+        total += columns[2] + columns[3]
+        second += columns[6] + columns[7]
+        total += second
+        rest = columns[8:]
+    for column in rest:
+        total += column
+    return _add(total, x.dtype.type(_OF_ZEROS), out=total)
 
 
 def sum_to(g: Cotangent, shape: Shape) -> Value:
@@ -43,7 +70,7 @@ def total_over(x: Value, axes: Axis) -> Value:
                 return (x.reshape(rows, length) @ _ones(length, x.dtype)).reshape(kept)
             if 1 < columns <= NARROW and length > 1 and length * columns > SHORT:
                 return np.matmul(_ones(length, x.dtype), x.reshape(rows, length, columns)).reshape(kept)
-    return np.add.reduce(x, axis=axes)
+    return _sum(x, axis=axes)
 
 
 def spread(g: Cotangent, shape: Shape) -> Value:
