@@ -79,7 +79,7 @@ class Protected:
 
 
 class Listener(Protocol):
-    """What refers to arrays of the program, such as a recording."""
+    """An object that refers to arrays of the program, such as a recording."""
 
     def preserve(self, written: Array) -> None:
         """Hear that the program is about to write to an array."""

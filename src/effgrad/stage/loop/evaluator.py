@@ -28,7 +28,6 @@ from effgrad.stage.loop import (
 from effgrad.stage.loop.affine import Affine, NotCaptured, as_constant
 from effgrad.stage.loop.arithmetic import is_python_bool, is_python_integer
 from effgrad.stage.loop.buffers import Buffer, constant
-from effgrad.stage.loop.choices import Choices
 from effgrad.stage.loop.containers import is_immutable, like, parts_of
 from effgrad.stage.loop.element import element, primitive_of
 from effgrad.stage.loop.frames import Facts, Frame, Function
@@ -55,6 +54,7 @@ from effgrad.stage.loop.operands import (
     whole_view,
 )
 from effgrad.stage.loop.places import PLACES, STALE, Places, getter
+from effgrad.stage.loop.printed import Texts
 from effgrad.stage.loop.registry import rules_in
 from effgrad.stage.loop.source import Source
 from effgrad.stage.loop.special_methods import UNARY, method_of
@@ -64,10 +64,6 @@ from effgrad.vocabulary import DType, Params
 # The functions of Python and NumPy that capture handles by rules.
 MODULES = asked, builtin, fancy, folds, library, concatenation, pieces, contractions, small_systems, planes, vectors
 RULES = {f: run for module in MODULES for f, run in rules_in(vars(module)).items()}
-
-
-# The conversions of an f-string's fields, by their number in the syntax tree.
-CONVERSIONS: dict[int, Callable[[Any], Any]] = {-1: lambda value: value, 114: repr, 115: str, 97: ascii}
 
 
 def _item(value: Value, key: Value) -> Value:
@@ -86,7 +82,7 @@ class Kind(NamedTuple):
     weak: bool
 
 
-class Evaluator(Choices):
+class Evaluator(Texts):
     """The expressions of a captured program; `Branches` and `Capture` add statements."""
 
     bind: Callable[[ast.expr, Value, Frame], None]
@@ -343,18 +339,10 @@ class Evaluator(Choices):
     def _Lambda(self, e: ast.Lambda, frame: Frame) -> Any:
         return Function(frame, e, [self.expression(d, frame) for d in e.args.defaults])
 
-    def _JoinedStr(self, e: ast.JoinedStr, frame: Frame) -> str:
-        return "".join(self.expression(part, frame) for part in e.values)
-
-    def _FormattedValue(self, e: ast.FormattedValue, frame: Frame) -> str:
-        value = self.expression(e.value, frame)
-        if not isinstance(value, str | int | float | complex | np.generic | None):
-            raise NotCaptured("the text of a value that the loop computes")
-        spec = "" if e.format_spec is None else self.expression(e.format_spec, frame)
-        return format(CONVERSIONS[e.conversion](value), spec)
-
     def _Call(self, e: ast.Call, frame: Frame) -> Value:
         f = self.expression(e.func, frame)
+        if f is print:
+            return self.capture_print(e, frame)
         if (f is any or f is all) and len(e.args) == 1 and isinstance(e.args[0], ast.GeneratorExp):
             return self.quantified(e.args[0], f is all, frame)
         args = self._elements(e.args, frame)

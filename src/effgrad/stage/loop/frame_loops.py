@@ -103,6 +103,9 @@ class Loops:
                 return None
             LOGGER.debug("%s:%d: the loop is captured", loop.file, loop.statement.lineno)
             found = self.performed(capture, results)
+            if capture.prints:
+                warn(f"the loop in {loop.function.name!r} runs in machine code, which prints nothing", StagingWarning,
+                     (loop.file, loop.statement.lineno))
             for generator in capture.consumed:
                 generator.close()
             for table in (capture.inputs, capture.lifted):  # an array that only the capture knows is not in use
