@@ -12,7 +12,7 @@ import numpy as np
 
 from effgrad.arrays import written
 from effgrad.arrays.handle import Handle
-from effgrad.arrays.layout import is_read_only, owner_of
+from effgrad.arrays.layout import address_of, is_read_only, owner_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.traced import handle_of, write
 from effgrad.arrays.value import Tracer, plain
@@ -71,7 +71,7 @@ def _place(leaf: Value, repeated: bool) -> Place | None:
     """Return where a leaf lies; None for numbers, empty arrays, and values of which there is no view."""
     if type(leaf) is np.ndarray and leaf.size:
         owner = owner_of(leaf)
-        start = _address(leaf) - _address(owner)
+        start = address_of(leaf) - address_of(owner)
         return Place(id(owner), start, leaf.shape, leaf.strides, leaf.dtype, is_read_only(leaf))
     if not isinstance(leaf, Tracer) or type(plain(leaf)) is LibraryArray:
         return None
@@ -81,13 +81,9 @@ def _place(leaf: Value, repeated: bool) -> Place | None:
         return None
     width = handle.storage.dtype.itemsize
     imaginary = handle.half is not None and handle.half.take(1j) == 1
-    start = (_address(at) - _address(handle.storage.addresses)) // at.itemsize * width + imaginary * width // 2
+    start = (address_of(at) - address_of(handle.storage.addresses)) // at.itemsize * width + imaginary * width // 2
     steps = tuple([step // at.itemsize * width for step in at.strides])
     return Place(id(handle.storage), start, at.shape, steps, handle.dtype, is_read_only(at))
-
-
-def _address(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
 
 
 def together(values: Sequence[Value], places: Sequence[Place | None]) -> list[Value]:

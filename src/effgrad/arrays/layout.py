@@ -137,6 +137,11 @@ def owner_of(array: Array) -> Array:
     return array
 
 
+def address_of(array: Array) -> int:
+    """Return the address in bytes of the first element of an array."""
+    return int(array.__array_interface__["data"][0])
+
+
 def duplicate(array: Array) -> Array:
     """Return a copy of an array with its memory layout; one of a broadcast array can be written to as that can."""
     if array.flags.forc:

@@ -17,7 +17,7 @@ import numpy as np
 
 from effgrad import forks
 from effgrad.arrays.handle import ArrayHandle, ComplexPart
-from effgrad.arrays.layout import DOUBLES, has_field, memory_at, owner_of
+from effgrad.arrays.layout import DOUBLES, address_of, has_field, memory_at, owner_of
 from effgrad.arrays.library_array import LibraryArray
 from effgrad.arrays.marks import mark, marking, no_mark
 from effgrad.arrays.memory import Storage
@@ -202,7 +202,7 @@ class Memory:
 
     def _place(self, array: Array) -> Place:
         size, half = self.dtype.itemsize, None
-        offset = array.__array_interface__["data"][0] - self.start
+        offset = address_of(array) - self.start
         if array.dtype != self.dtype and self.dtype.kind == "c" and array.dtype == np.empty(0, self.dtype).real.dtype:
             half, offset = (IMAGINARY, offset - size // 2) if offset % size else (REAL, offset)
         elif array.dtype != self.dtype:
@@ -244,7 +244,7 @@ class Memory:
         """Whether an array is a view of a field of records whose dtype cannot hold traced values."""
         if self.records.names is None or array.dtype.kind in "fcV":
             return False
-        start = array.__array_interface__["data"][0] - self.start
+        start = address_of(array) - self.start
         return has_field(self.records, start % self.records.itemsize, array.dtype)
 
     def wrote(self, at: Value, value: Value) -> None:

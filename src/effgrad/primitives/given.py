@@ -12,7 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from effgrad.arrays.layout import PYTHON_NUMBERS, copy_arrays, shape_of
+from effgrad.arrays.layout import PYTHON_NUMBERS, address_of, copy_arrays, shape_of
 from effgrad.arrays.memory_order import laid_as
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, depends, example, operations, plain, plain_tree
@@ -135,7 +135,7 @@ def _like(derived: Value, parts: list[Value], value: Value) -> Value:
 
 def _is_same_memory(derived: Value, value: Value) -> bool:
     arrays = isinstance(derived, np.ndarray) and isinstance(value, np.ndarray) and np.may_share_memory(derived, value)
-    return bool(arrays and derived.strides == value.strides and derived.ctypes.data == value.ctypes.data)
+    return bool(arrays and derived.strides == value.strides and address_of(derived) == address_of(value))
 
 
 def agree(derived: Value, value: Value) -> bool:

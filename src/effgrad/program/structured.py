@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from effgrad.arrays.layout import owner_of
+from effgrad.arrays.layout import address_of, owner_of
 from effgrad.arrays.value import depends
 from effgrad.arrays.written import handle, read
 from effgrad.vocabulary import Function, Value
@@ -22,7 +22,7 @@ def is_record(value: Value) -> bool:
 def field_of(record: Value, key: Value) -> Value:
     """Return a field of a record, or several, as a view of the array that contains the record."""
     owner = owner_of(record.base)
-    start = record.__array_interface__["data"][0] - np.lib.array_utils.byte_bounds(owner)[0]
+    start = address_of(record) - np.lib.array_utils.byte_bounds(owner)[0]
     held = np.ndarray((), record.dtype, owner.data if owner.flags.c_contiguous else owner.T.data, start)
     if isinstance(key, str | list):
         return held[key]

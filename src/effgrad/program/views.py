@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import copied_as, without_axes
+from effgrad.arrays.layout import address_of, copied_as, without_axes
 from effgrad.arrays.value import Tracer, example
 from effgrad.arrays.written import read
 from effgrad.program.subclasses import is_held
@@ -49,7 +49,7 @@ def trimmed(f: Any, target: Object) -> Object:
             return target(filt, *args, **kwargs)
         numbers = np.array(example(read(filt)), order="C")
         part = f(numbers, *args, **kwargs)
-        place = (part.ctypes.data - numbers.ctypes.data) // numbers.itemsize if part.size else 0
+        place = (address_of(part) - address_of(numbers)) // numbers.itemsize if part.size else 0
         first = np.unravel_index(place, numbers.shape) if part.size else (0,) * part.ndim
         return filt[tuple(slice(k, k + n) for k, n in zip(first, part.shape, strict=True))]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.layout import shape_of
+from effgrad.arrays.layout import address_of, shape_of
 from effgrad.primitives import move
 from effgrad.stage.nodes import Node
 from effgrad.vocabulary import Index, Option, Value
@@ -19,11 +19,6 @@ Shape = tuple[int, ...]
 
 # Stands for any memory, and is never read. It is as large as the largest text that a program may have an array of.
 _ORIGIN = np.zeros(1 << 17)
-
-
-def address_of(array: np.ndarray) -> int:
-    """The address of the first element of an array."""
-    return int(array.__array_interface__["data"][0])
 
 
 _ORIGIN_ADDRESS = address_of(_ORIGIN)

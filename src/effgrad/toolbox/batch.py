@@ -12,7 +12,7 @@ from effgrad.api.checks import is_number
 from effgrad.api.run import run_batched
 from effgrad.api.singular import undefined
 from effgrad.api.tracebacks import derivative, of_function
-from effgrad.arrays.layout import is_dense, memory_like, ndim_of, shape_of
+from effgrad.arrays.layout import address_of, is_dense, memory_like, ndim_of, shape_of
 from effgrad.arrays.marks import marking, refuse_marked
 from effgrad.arrays.namespace import unwrap, wrap
 from effgrad.arrays.reach import np
@@ -182,7 +182,7 @@ def _axis_first(leaf: Value, axis: int) -> Value:
         return np.ascontiguousarray(moved)
     member = memory_like(moved[0])
     low, high = np.lib.array_utils.byte_bounds(member)
-    start = member.__array_interface__["data"][0] - low
+    start = address_of(member) - low
     memory = np.empty(len(moved) * (high - low), np.uint8)
     members: Value = np.ndarray(moved.shape, moved.dtype, memory, start, (high - low, *member.strides))
     members[...] = moved

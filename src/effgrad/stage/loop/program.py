@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from effgrad.api import stop_gradient
-from effgrad.arrays.layout import dtype_of
+from effgrad.arrays.layout import address_of, dtype_of
 from effgrad.primitives import cotangents
 from effgrad.primitives.primitive import Primitive
 from effgrad.stage.loop.affine import Ranges
@@ -22,7 +22,6 @@ from effgrad.stage.loop.ir import Apply, Branch, Pop, Push, Region, Repeat, Stat
 from effgrad.stage.loop.operands import Value
 from effgrad.stage.loop.schedule import Schedule, Stretches, schedule, stretches
 from effgrad.stage.loop.tangents import tangent
-from effgrad.stage.moves import address_of
 from effgrad.vocabulary import Params
 
 # The bytes that reverse mode may save before it keeps checkpoints of the outermost loop instead. The second limit is

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
+from effgrad.arrays.layout import address_of
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop.pairing import INTO
-from effgrad.stage.moves import address_of
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.arena import ALIGNMENT
 from effgrad.stage.native.executable import Executable as Executable

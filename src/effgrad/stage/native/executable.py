@@ -8,12 +8,12 @@ from collections.abc import Generator, Mapping, Sequence
 import numpy as np
 
 from effgrad import forks
+from effgrad.arrays.layout import address_of
 from effgrad.errors import MemoryLimit
 from effgrad.stage.loop.buffers import Buffer
 from effgrad.stage.loop.ir import Apply, Region, Stack, writes_in
 from effgrad.stage.loop.program import MOST_ROOM, NONE_APART, Apart
 from effgrad.stage.loop.small_systems import Solution
-from effgrad.stage.moves import address_of
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.lowering import BEYOND, CHECKED, RAISED, Function
 from effgrad.stage.native.saves import FULL

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from effgrad.arrays.layout import address_of
 from effgrad.primitives.constants import ROWS
 from effgrad.primitives.elementwise import clip, where
 from effgrad.primitives.machine_code import ADD, MULTIPLY, SAME, SUBTRACT, Code, Types
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.primitives.special.table import SPECIAL
-from effgrad.stage.moves import address_of
 from effgrad.stage.native.flow import Flow
 from effgrad.stage.native.kernels import Kernel
 from effgrad.stage.native.scalars import TYPES, Body, dtype_of, emit
