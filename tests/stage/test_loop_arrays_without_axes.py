@@ -314,3 +314,41 @@ def check(plain, f):
     value, gradient = compile(value_and_grad(f))(POINTS)
     assert value == pytest.approx(plain(POINTS), rel=1e-13)
     assert gradient @ u == pytest.approx(directional(plain, POINTS, u, step=1e-3)[0], rel=1e-8)
+
+
+def scaled(v, s):
+    v = v.copy()
+    v *= s
+    return v
+
+
+def carried_copies(x):
+    a = np.full((), x[0])
+    for _ in range(COUNT):
+        a = a.copy()
+    return a
+
+
+def carried_scaled(x):
+    a = np.full((), x[0])
+    for _ in range(COUNT):
+        a = scaled(a, 0.9)
+    return a
+
+
+def carried_renamed(x):
+    a = np.array(x[0])
+    for _ in range(COUNT):
+        b = np.array(a)
+        a = b
+        a *= 0.9
+    return a, b
+
+
+@pytest.mark.parametrize("f", [carried_copies, carried_scaled, carried_renamed])
+def test_a_carried_array_without_axes_stays_an_array(f):
+    """Its memory was forgotten where its value was read: the loop left a number, which cannot be written to."""
+    found, expected = (r if isinstance(r, tuple) else (r,) for r in (compile(f)(POINTS), f(POINTS)))
+    for one, other in zip(found, expected, strict=True):
+        assert type(one) is type(other) is np.ndarray
+        np.testing.assert_allclose(one, other, rtol=1e-14)

@@ -20,7 +20,7 @@ from effgrad.stage.loop.number_classes import (
     are_floats,
     refuse_class,
 )
-from effgrad.stage.loop.operands import Lazy, Value, View, flat
+from effgrad.stage.loop.operands import Lazy, Value, View, flat, with_memory
 
 
 class Numbers:
@@ -61,9 +61,7 @@ class Numbers:
         """A number that has one of some classes."""
         if len(classes) == 1:
             (only,) = classes
-            found = self.number(value, only.weak)
-            found.memory = only.memory
-            return found
+            return with_memory(self.number(value, only.weak), only.memory)
         found = self.number(value)
         found.doubt = Doubt(classes, refuse)
         return found

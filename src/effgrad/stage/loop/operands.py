@@ -321,6 +321,12 @@ def without_axes(value: Value, memory: Memory = Memory.SHARED) -> Value:
     return found
 
 
+def with_memory(value: Lazy, memory: Memory) -> Lazy:
+    """Return a new value without axes, which is an array if it has memory."""
+    value.memory = memory
+    return value
+
+
 def as_array_of(found: Value, value: Value) -> Value:
     """Return the symbolic value of an array or number from outside the loop; an array without axes is no number."""
     return without_axes(found) if isinstance(value, np.ndarray) else found

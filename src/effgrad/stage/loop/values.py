@@ -40,6 +40,7 @@ from effgrad.stage.loop.operands import (
     read,
     same_extent,
     whole_view,
+    with_memory,
 )
 from effgrad.stage.loop.orders import alternatives, may_be_view
 from effgrad.stage.loop.twins import Twins, arrays_in
@@ -288,7 +289,7 @@ class Statements(Numbers):
         if isinstance(value, Lazy):
             return value
         if isinstance(value, View):
-            return self.lazy_at(value.shape, value.element)
+            return with_memory(self.lazy_at(value.shape, value.element), value.memory)
         if isinstance(value, Affine):
             return self.new_lazy((), (), index(value), True)  # it reads cells that a step may overwrite
         if isinstance(value, bool | int | float | np.generic) and not isinstance(value, np.complexfloating):
