@@ -96,6 +96,42 @@ def test_an_array_without_axes_of_a_written_array():
         assert type(mode(f, X)) is np.ndarray
 
 
+def by_ellipsis(a, v):
+    a[...] = v
+
+
+def by_empty_tuple(a, v):
+    a[()] = v
+
+
+def by_mask(a, v):
+    a[a > 0.2] = v
+
+
+def by_flat(a, v):
+    a.flat[0] = v
+
+
+WRITES = {
+    "ellipsis": by_ellipsis, "empty tuple": by_empty_tuple, "mask": by_mask, "fill": lambda a, v: a.fill(v),
+    "out": lambda a, v: np.multiply(a, v, out=a), "where": lambda a, v: np.add(a, v, out=a, where=a > 0.2),
+    "copyto": lambda a, v: np.copyto(a, v), "flat": by_flat, "nothing": lambda a, v: a,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("written", WRITES)
+def test_an_array_without_axes_alone(written, mode):
+    for make in (lambda x: np.array(0.5), lambda x: np.array(x[0, 0]), lambda x: np.full((), x[1, 1])):
+
+        def f(x, make=make):
+            a = make(x)
+            WRITES[written](a, x[2, 1])
+            return a
+
+        check_results((f(X.copy()),), (MODES[mode](f, X),))
+
+
 @pytest.mark.thinned(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("maker", MAKERS)

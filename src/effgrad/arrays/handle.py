@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from effgrad.arrays.layout import dtype_of, is_read_only
+from effgrad.arrays.layout import dtype_of, is_read_only, without_axes
 from effgrad.arrays.memory import Path, Storage
 from effgrad.arrays.parts import PARTS
 from effgrad.arrays.value import Tracer, plain
@@ -118,7 +118,7 @@ class Handle:
             return self.elements(addresses)
         for step in self.path:
             value = step(value)
-        return value
+        return value if addresses.ndim else without_axes(value)
 
 
 class ArrayHandle(Handle):
