@@ -112,9 +112,11 @@ def _swept(block: Block, live: set[Buffer]) -> Block:
 
 def never_overlap(a: Sequence[Affine], b: Sequence[Affine], dims: Dims) -> bool:
     """Whether accesses at two index tuples of a buffer never meet at two different points of the box."""
-    if tuple(a) == tuple(b):
-        return True
-    extents = dict(dims)
+    return tuple(a) == tuple(b) or lie_apart(a, b, dict(dims))
+
+
+def lie_apart(a: Sequence[Affine], b: Sequence[Affine], extents: dict[str, Affine]) -> bool:
+    """Whether accesses at two index tuples of a buffer never meet, at any two points of a box."""
     for i, j in zip(a, b, strict=True):
         low, high = _difference(i, j, extents)
         if low is not None and low > 0 or high is not None and high < 0:
