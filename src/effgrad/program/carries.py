@@ -27,10 +27,10 @@ def _carries(arg: Object) -> bool:
     kind = type(arg)
     if isinstance(arg, Tracer) or kind in CODE:
         return True
-    if kind in PLAIN:
-        return False
     if is_written(arg):
         return True
+    if kind in PLAIN:
+        return False
     if any(map(_carries, _items(arg))):
         return True
     if kind in LISTS:

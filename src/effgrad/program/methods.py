@@ -33,8 +33,8 @@ VIEWING = VIEWING_METHODS | {"astype", "view", "conj", "conjugate", "getfield", 
 MOVING = frozenset(("copy", "__copy__", "__deepcopy__", "take", "repeat", "flatten", "ravel", "reshape"))
 # Methods with a parameter `out`; NumPy's functions of the same names take the same arguments.
 WITH_OUT = frozenset((
-    "all", "any", "argmax", "argmin", "choose", "clip", "conj", "conjugate", "cumprod", "cumsum", "dot", "max", "mean",
-    "min", "prod", "round", "std", "sum", "take", "trace", "var",
+    "all", "any", "argmax", "argmin", "choose", "clip", "compress", "conj", "conjugate", "cumprod", "cumsum", "dot",
+    "max", "mean", "min", "prod", "round", "std", "sum", "take", "trace", "var",
 ))  # fmt: skip
 
 
@@ -49,6 +49,14 @@ def gives_out(function: Function, args: tuple[object, ...], kwargs: Params) -> b
     return named or place is not None and len(args) >= place and args[place - 1] is not None
 
 
+def with_out(function: Function, array: Object, *args: Object, **kwargs: Object) -> Object:
+    """Call NumPy's function in place of the method of its name. Of `np.compress` the array is the second argument."""
+    if function is np.compress:
+        kwargs |= dict(zip(("condition", "axis", "out"), args, strict=False))
+        args, array = (array,), kwargs.pop("condition")
+    return vars(SOURCES.operations)["call"](function)(array, *args, **kwargs)
+
+
 @functools.cache
 def of_traced(f: Function, convert: Function) -> Function:
     """Return a method of traced values, called with converted arguments; with `out`, NumPy's function is called."""
@@ -56,7 +64,7 @@ def of_traced(f: Function, convert: Function) -> Function:
 
     def called(value: Object, *args: Object, **kwargs: Object) -> Object:
         if function is not None and gives_out(function, args, kwargs):
-            return vars(SOURCES.operations)["call"](function)(value, *args, **kwargs)
+            return with_out(function, value, *args, **kwargs)
         args = tuple(map(coerced, args))
         if f.__name__ == "astype" and value.dtype.kind != "O" and args and to_dtype(args[0]).hasobject:
             return noticed(array_of_objects(value))
@@ -72,7 +80,7 @@ def bound_method(f: Object, *args: Object, **kwargs: Object) -> Object:
         return result
     known = is_subclass(f.__self__) and defines_ufuncs(f.__self__)
     if not known and f.__name__ in WITH_OUT and gives_out(function := getattr(np, f.__name__), args, kwargs):
-        return vars(SOURCES.operations)["call"](function)(as_array(f.__self__), *args, **kwargs)
+        return with_out(function, as_array(f.__self__), *args, **kwargs)
     return array_method(f, *args, **kwargs)
 
 

@@ -21,6 +21,7 @@ from effgrad.arrays.record import preserve
 from effgrad.arrays.value import Tracer, any_traced, example, plain_tree, stack_nested
 from effgrad.arrays.written import READERS, handle, item_of, memories, memory_of, read, write_number
 from effgrad.nested import map_leaves
+from effgrad.program import buffer_objects
 from effgrad.program.attributes import get, is_object, put, remove
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.coercion import coerced
@@ -111,7 +112,7 @@ def item(a: Object, key: Object) -> Object:
             return held_item(a, key)
     if kind is np.ndarray and (isinstance(key, Tracer) or type(key) is tuple and any_traced(key)):
         return by_traced_index(a, key)[key]
-    return a[key]
+    return buffer_objects.item(a, key, item) if kind is memoryview and memories else a[key]
 
 
 def held_item(a: Object, key: Object) -> Object:
@@ -152,15 +153,18 @@ def setitem(value: Object, holder: Object, key: Object) -> None:
             write_plainly(set_flat, base, key, value)
             return
         holder = handle(base).flat
-    found = None if is_builtin(holder) else method_of(kind, "__setitem__")
-    if found is not None:
+    if is_builtin(holder):
+        holder[as_key(key) if kind is dict else key] = value
+    elif (found := method_of(kind, "__setitem__")) is not None:
         found(holder, key, value)
     elif is_subclass(holder):
         write_item(value, holder, key)
     elif is_record(holder):
         setitem(value, field_of(holder, key), ...)
+    elif buffer_objects.is_buffer(holder):
+        buffer_objects.store(holder, key, read(value), write_item)
     else:
-        holder[as_key(key) if kind is dict else key] = value
+        holder[key] = value
 
 
 def set_flat(array: Object, key: Object, value: Object) -> None:
@@ -350,17 +354,22 @@ def iterate(values: Object) -> Object:
         return each_item(values) if values.ndim else iter(values)
     if is_builtin(values):
         return values
+    if kind is memoryview:
+        return buffer_objects.each_item(values, item)
     found = method_of(kind, "__iter__")
     if found is None:
         found = method_of(kind, "__getitem__") if not hasattr(kind, "__iter__") or is_held(values) else None
-        if found is None and is_held(values):
-            return each_item(values)
-        if is_record(values):
-            return tuple([item_of_record(values, name) for name in values.dtype.names])
-        return values if found is None else by_items(found, values)
+        return _without_iterator(values) if found is None else by_items(found, values)
     result = found(values)
     following = None if is_builtin(result) else method_of(type(result), "__next__")
     return result if following is None else Stepping(following, result, iterate)
+
+
+def _without_iterator(values: Object) -> Object:
+    """Return the object to iterate over in place of one whose class has no `__iter__` in Python."""
+    if is_held(values):
+        return each_item(values)
+    return tuple([item_of_record(values, name) for name in values.dtype.names]) if is_record(values) else values
 
 
 def unpacked(value: Object, shape: tuple[Object, ...]) -> Object:

@@ -3,6 +3,7 @@
 It is stated here which of them go to the table of memories, and how arrays of integers are written to.
 """
 
+import inspect
 
 import numpy as np
 
@@ -136,6 +137,27 @@ def with_out(f: Object, target: Object) -> Object:
     return given
 
 
+def with_output(f: Object, target: Object) -> Object:
+    """Return the target of a filter of SciPy's, which writes to the program's own array `output`."""
+    names = [*inspect.signature(f).parameters] if f.__module__.startswith("scipy.ndimage") else []
+    if "output" not in names:
+        return target
+    place = names.index("output")
+
+    def given(*args: Object, **kwargs: Object) -> Object:
+        output = args[place] if len(args) > place else kwargs.get("output")
+        if not memories or type(output) is not np.ndarray or memory_of(output) is None:
+            return target(*args, **kwargs)
+        shared = handle(output)
+        if len(args) > place:
+            result = target(*args[:place], shared, *args[place + 1 :], **kwargs)
+        else:
+            result = target(*args, **kwargs | {"output": shared})
+        return output if result is shared else result
+
+    return given
+
+
 def each_stored(outs: tuple[np.ndarray | Tracer | None, ...], results: tuple[Tracer, ...]) -> tuple[object, ...]:
     """Store each of several results in its output array; a result without one is returned, broadcast to their shape."""
     shape = np.broadcast_shapes(*[np.shape(out) for out in (*outs, *results) if out is not None])
@@ -177,4 +199,17 @@ def writing(f: Object, target: Object) -> Object:
         return write_plainly(f, array, *args, **kwargs)
 
     write.__name__ = getattr(f, "__name__", "write")  # for errors
+    return given
+
+
+def writing_uncopied(f: Object, rule: Object, target: Object) -> Object:
+    """Return the target of `np.nan_to_num`, which with `copy=False` writes to its first argument."""
+    write = writing(f, rule)
+
+    def given(x: Object, copy: Object = True, *args: Object, **kwargs: Object) -> Object:
+        if type(x) is not np.ndarray or copy or isinstance(copy, str):
+            return target(x, copy, *args, **kwargs)
+        write(x, False, *args, **kwargs)
+        return x
+
     return given

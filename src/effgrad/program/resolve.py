@@ -28,7 +28,7 @@ from effgrad.arrays.traced import as_plain
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import READERS, memories
 from effgrad.arrays.written import read as now
-from effgrad.program import hashed, own_numbers, plain_writes, policy
+from effgrad.program import buffer_objects, hashed, own_numbers, plain_writes, policy
 from effgrad.program import rules_by_callable as registry
 from effgrad.program.caches import cached
 from effgrad.program.carries import carries
@@ -84,7 +84,7 @@ def _function(f: Any) -> Object:
         return RULES.of_numpy(f)
     rule = RULES.target(f)
     if rule is not None:
-        return reading_callbacks(rule)
+        return plain_writes.with_output(f, reading_callbacks(rule))
     root = root_of_function(f)
     if f.__module__ in policy.RUNNING_PYTHON:
         return rewritten(f)
@@ -141,8 +141,6 @@ class OnDemand:
         if memories:
             if args and type(args[0]) in READERS and (found := of_held_data(self.f, args[0])) is not None:
                 return found(*args[1:], **kwargs)
-            read = own_numbers.read_operand
-            args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
         return (self.rewritten() if carries(args, kwargs) else self.f)(*args, **kwargs)
 
     def run_rewritten(self, /, *args: Object, **kwargs: Object) -> Object:
@@ -174,9 +172,8 @@ RULES = registry.Rules(prepared, running)
 def method(f: MethodType) -> Object:
     if isinstance(f.__self__, Tracer) and getattr(type(f.__self__), f.__name__, None) is f.__func__:
         return MethodType(of_traced(f.__func__, callback), f.__self__)
-    rule = RULES.bound(f)
-    if rule is not None:
-        return rule
+    if (rule := RULES.bound(f)) is not None:
+        return rule if type(rule) is Unread else reading_callbacks(rule)
     target = call(f.__func__)
     return f if target is f.__func__ else MethodType(target, f.__self__)
 
@@ -204,7 +201,8 @@ def compiled(f: Function) -> Object:
     rule = RULES.target(f)
     if f.__module__ in policy.NUMERIC_MODULES and hasattr(rule, "rule"):
         return registry.of_one_number(f, rule.rule, reading_callbacks(rule))
-    return converting(f, _now_plain) if rule is None and policy.calls_nothing(f) else reading_callbacks(rule or f)
+    plainly = rule is None and policy.calls_nothing(f)
+    return buffer_objects.writing(f, converting(f, _now_plain)) if plainly else reading_callbacks(rule or f)
 
 
 def ufunc_method(f: Any) -> Object:
@@ -305,8 +303,8 @@ def a_class(c: Object) -> Object:
     rule = RULES.target(c)
     if c in policy.STORING or issubclass(c, functools.partial):
         rule = c
-    elif c is np.ndarray:
-        rule = in_memory(c)
+    elif c in (np.ndarray, memoryview):
+        rule = in_memory(converting(c, as_plain) if c is memoryview else c)
     elif c in policy.ITERATING:
         rule = iterating(c)
     elif rule is not None:

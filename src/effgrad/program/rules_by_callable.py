@@ -46,7 +46,7 @@ from effgrad.program.object_arrays import (
     noticed,
     numbers_of_objects,
 )
-from effgrad.program.plain_writes import WRITING, holds_traced, with_out, writing
+from effgrad.program.plain_writes import WRITING, holds_traced, with_out, writing, writing_uncopied
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.subclasses import has_mask, has_subclass, perform
 from effgrad.program.threads import starting
@@ -164,6 +164,8 @@ class Rules:
         with_given_lists = with_lists(f, rule)
         if f in OF_RECORDS:
             with_given_lists = with_records(f, with_given_lists)
+        if f is np.nan_to_num:
+            return writing_uncopied(f, rule, with_given_lists)
         careful = trimmed(f, with_given_lists) if f is np.trim_zeros else with_out(f, with_given_lists)
         if f in MAY_VIEW:
             careful = viewing(f, with_given_lists, careful)

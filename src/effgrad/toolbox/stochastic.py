@@ -11,12 +11,14 @@ import functools
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, example, plain
+from effgrad.arrays.written import read
 from effgrad.effects import handled
 from effgrad.effects.effect import activations, frames
 from effgrad.errors import NoRule, NotBatched
 from effgrad.functions.numpy.draws import take
-from effgrad.functions.scipy.tables import Calling, traced_inside
+from effgrad.functions.scipy.tables import Calling, Writing, traced_inside
 from effgrad.modes.batched import Batch
+from effgrad.program.operations import setitem
 from effgrad.toolbox.callbacks import CallBack
 from effgrad.toolbox.estimators import Sampled, expectation
 from effgrad.toolbox.frozen import as_number_or_array, plain_tree, underived
@@ -35,6 +37,8 @@ LEGACY = (
     "rand", "randn", "random", "random_sample", "randint", "random_integers", "ranf", "sample", "tomaxint",
     "standard_normal", "standard_exponential", "standard_cauchy", "bytes",
 )  # fmt: skip
+# Methods that may write to an array that they are given, which has to be the program's own.
+WRITING = frozenset(("random", "standard_normal", "standard_exponential", "standard_gamma", "shuffle", "permuted"))
 
 
 def draw(distribution: Distribution, original: Function, seed: Function, *args: Value, **kwargs: Value) -> Value:
@@ -126,12 +130,31 @@ def _of_class(kind: Value, replayed: tuple[str, ...], integers: str, bound: Valu
     def choice(self: Value, *args: Value, **options: Value) -> Value:
         return _choose(functools.partial(kind.choice, self), functools.partial(seed, self), *args, **options)
 
-    return {
+    methods = {
         **{name: drawn(name, row) for name, row in DISTRIBUTIONS.items() if hasattr(kind, name)},
         **{name: with_original(name, _repeatable_draw) for name in replayed if hasattr(kind, name)},
         **{name: with_original(name, rule) for name, rule in ARRANGED.items() if hasattr(kind, name)},
         "choice": choice,
     }
+    return methods | {name: _storing(name, methods[name]) for name in WRITING if name in methods}
+
+
+def _storing(name: str, method: Function) -> Function:
+    """Return a method of a generator that stores its result in the program's own array `out`, if there is one."""
+
+    @functools.wraps(method)
+    def called(self: Value, *args: Value, out: Value = None, **kwargs: Value) -> Value:
+        if name != "shuffle":
+            args, kwargs = tuple(map(read, args)), {key: read(value) for key, value in kwargs.items()}
+        if out is None:
+            return method(self, *args, **kwargs)
+        traced, writable = isinstance(out, Tracer), isinstance(out, np.ndarray) and out.flags.forc
+        fresh = np.empty(out.shape, out.dtype) if traced else np.empty_like(out) if writable else out
+        setitem(method(self, *args, **kwargs, out=fresh), out, ...)
+        return out
+
+    called.hands_on = True  # type: ignore[attr-defined]
+    return called
 
 
 def _repeatable_draw(original: Function, *args: Value, **kwargs: Value) -> Value:
@@ -150,14 +173,12 @@ def _permutation(original: Function, x: Value, axis: int = 0) -> Value:
 
 
 def _permuted(original: Function, x: Value, *, axis: int | None = None, out: Value = None) -> Value:
+    if out is not None and np.shape(out) != np.shape(x):
+        return original(plain_tree(x), axis=axis, out=out)  # raises NumPy's error
     x = as_number_or_array(x) if traced_inside(x) else np.asarray(x)
     shape = np.shape(plain(x))
     places = take(lambda: original(np.arange(np.size(plain(x))).reshape(shape), axis=axis))
-    result = np.ravel(x)[places]
-    if out is None:
-        return result
-    out[...] = result
-    return out
+    return np.ravel(x)[places]
 
 
 def _shuffle(original: Function, x: Value, axis: int = 0) -> None:
@@ -166,7 +187,7 @@ def _shuffle(original: Function, x: Value, axis: int = 0) -> None:
         x[:] = [x[i] for i in order]
     else:
         order = take(lambda: _shuffled(original, np.shape(plain(x))[axis]))
-        x[...] = np.take(x, order, axis=axis)
+        setitem(np.take(read(x), order, axis=axis), x, ...)
 
 
 def _shuffled(original: Function, count: int) -> Value:
@@ -269,7 +290,7 @@ _default_rng, _randint, _choice = np.random.default_rng, np.random.randint, np.r
 RULES: list[tuple[Value, str, Value]] = [
     # The methods of NumPy's classes have rules for generators made outside of the derivative.
     *(
-        (kind, name, Calling(method))
+        (kind, name, (Writing if name in WRITING else Calling)(method))
         for kind, own in ((np.random.Generator, Generator), (np.random.RandomState, LegacyGenerator))
         for name, method in vars(own).items() if callable(method) and hasattr(kind, name) and not name.startswith("_")
     ),
@@ -280,6 +301,7 @@ RULES: list[tuple[Value, str, Value]] = [
     ),
     (np.random, "choice", Calling(functools.partial(_choose, _choice, _shared_seed))),
     *((np.random, name, _original(name, _repeatable_draw)) for name in LEGACY if hasattr(np.random, name)),
-    *((np.random, name, _original(name, rule)) for name, rule in ARRANGED.items() if hasattr(np.random, name)),
+    (np.random, "permutation", _original("permutation", _permutation)),
+    (np.random, "shuffle", Writing(functools.partial(_shuffle, np.random.shuffle))),
 ]  # fmt: skip
 __all__ = ["Generator", "expectation"]

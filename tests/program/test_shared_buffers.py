@@ -1,0 +1,208 @@
+"""Memoryviews, bytearrays, `array.array` and ctypes' arrays that share memory with arrays of traced values.
+
+A plain number that was written through such an object was lost: value and gradient were those of a program without the
+write. The oracle is the program itself, run by Python on plain numbers, and differences of its values.
+"""
+
+import array
+import ctypes
+import io
+import mmap
+import struct
+
+import numpy as np
+import pytest
+from differences import directional
+
+import effgrad
+from effgrad import EffgradError, checkpoint, grad
+
+X = 0.7
+
+
+def weighted(a, x):
+    return a @ a + a[2] * x
+
+
+def by_element(x):
+    a = np.zeros(4)
+    view = memoryview(a)
+    a[1], view[2] = x, 3.0
+    return weighted(a, x)
+
+
+def by_traced_element(x):
+    a = np.zeros(4)
+    view = memoryview(a)
+    view[2] = x
+    view[1] = view[2] * x
+    view[3] += view[1]
+    return weighted(a, x)
+
+
+def over_traced_elements(x):
+    a = np.zeros(4)
+    a[1:] = x
+    memoryview(a)[1] = 3.0
+    memoryview(x * a)[1] = 5.0
+    a.data[3] = 2.0
+    return weighted(a, x)
+
+
+def by_slice(x):
+    a = np.zeros(4)
+    view = memoryview(a)[1:]
+    a[2] = x
+    view[:2] = memoryview(np.array([5.0, 6.0]))
+    view[1:] = memoryview(a)[:2]
+    return weighted(a, x)
+
+
+def by_cast(x):
+    a = np.zeros(4)
+    a[1] = x
+    memoryview(a).cast("B").cast("d")[2] = 3.0
+    return weighted(a, x)
+
+
+def in_a_loop(x):
+    a, total = np.zeros(6), 0.0
+    view = memoryview(a)
+    for i in range(6):
+        view[i] = x * i
+    for v in view:
+        total += v * v
+    return total + weighted(a, x)
+
+
+def of_two_axes(x):
+    a = np.zeros((2, 2))
+    view = memoryview(a)
+    a[0, 1] = x
+    view[1, 0], view[1, 1] = 3.0, view[0, 1] * 2
+    return weighted(a.ravel(), x)
+
+
+def by_c_array(x):
+    numbers = (ctypes.c_double * 4)()
+    a = np.ctypeslib.as_array(numbers)
+    a[1], numbers[2] = x, 3.0
+    numbers[3] = numbers[2] + 1.0
+    return weighted(a, x)
+
+
+def by_c_pointer(x):
+    a = np.zeros(4)
+    a[:2] = x
+    pointer = a.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+    pointer[2], pointer[1] = 3.0, 0.5
+    return weighted(a, x)
+
+
+def by_array(x):
+    numbers = array.array("d", [0.0, 1.0, 2.0, 4.0])
+    a = np.frombuffer(numbers)
+    numbers.reverse()
+    a[1] = x
+    numbers[2] = 3.0
+    return weighted(a, x) + numbers[3]
+
+
+def by_bytes(x):
+    data = bytearray(32)
+    a = np.frombuffer(data)
+    a[1] = x
+    data[16:24] = struct.pack("d", 3.0)
+    struct.pack_into("d", data, 24, 2.0)
+    io.BytesIO(struct.pack("d", 4.0)).readinto(memoryview(data)[:8])
+    return weighted(a, x)
+
+
+def by_file(x):
+    file = mmap.mmap(-1, 32)
+    a = np.frombuffer(file)
+    a[1] = x
+    file[16:24] = struct.pack("d", 3.0)
+    file.seek(24)
+    file.write(struct.pack("d", 2.0))
+    return weighted(a, x)
+
+
+def beside_constants(x):
+    a = np.arange(9000.0)
+    y, view = a * x, memoryview(a)
+    view[2] = 30.0
+    return y @ y * 1e-9 + a[2] * x
+
+
+def in_checkpoints(x):
+    a = np.zeros(4)
+
+    def part(y):
+        view = memoryview(a)
+        view[1] = 2.0 + view[2]
+        view[2] += 1.0
+        return np.sum(a) * y
+
+    for _ in range(3):
+        x = checkpoint(part, x) * 0.1
+        a[0] += x
+    return weighted(a, x)
+
+
+PROGRAMS = (
+    by_element, by_traced_element, over_traced_elements, by_slice, by_cast, in_a_loop, of_two_axes, by_c_array,
+    by_c_pointer, by_array, by_bytes, by_file, beside_constants, in_checkpoints,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_writes_through_buffers_are_seen(f, compile):
+    expected, error = directional(f, X, 1.0)
+    value, derivative = (effgrad.compile if compile else lambda g: g)(effgrad.value_and_grad(f))(X)
+    np.testing.assert_allclose(value, f(X), rtol=1e-14)
+    np.testing.assert_allclose(derivative, expected, rtol=1e-9, atol=10 * error)
+
+
+def test_errors_are_pythons():
+    def of_an_integer(x):
+        a = np.zeros(4)
+        a[1] = x
+        memoryview(a)[1:3] = 5.0
+
+    def read_only(x):
+        a = np.zeros(4)
+        a[1] = x
+        memoryview(a).toreadonly()[1] = x
+
+    for f in (of_an_integer, read_only):
+        with pytest.raises(TypeError) as plain:
+            f(X)
+        with pytest.raises(TypeError) as derived:
+            grad(f)(X)
+        assert str(derived.value).splitlines()[0] == str(plain.value)
+
+
+def test_a_write_of_single_bytes_of_a_traced_number_is_refused():
+    def f(x):
+        data = bytearray(32)
+        a = np.frombuffer(data)
+        a[1] = x
+        data[9] = 3
+        return a.sum()
+
+    with pytest.raises(EffgradError, match="bytes of a traced number were written to"):
+        grad(f)(X)
+
+
+def test_traced_numbers_that_compiled_code_moves_are_refused():
+    def f(x):
+        numbers = array.array("d", [1.0, 2.0])
+        a = np.frombuffer(numbers)
+        a[1] = x
+        numbers.reverse()
+        return a.sum()
+
+    with pytest.raises(EffgradError, match="plain memory"):
+        grad(f)(X)
