@@ -107,8 +107,23 @@ def written(x):
     yield from (table.sum(axis=1), table.groupby("b").a.sum())
 
 
+def bins(x):
+    """`cut` and `qcut` compare the numbers alone, and were refused."""
+    s, edges = pd.Series(x), [0.0, 2.5, 4.0, 6.0]
+    yield from (s * pd.cut(s, edges, labels=False), x * pd.cut(x, edges).codes)
+    yield s.groupby(pd.cut(s, edges), observed=True).mean()
+    yield pd.cut(pd.Series(with_gap(x)), [3.0, 6.0], labels=False).fillna(-1.0) * x
+    yield pd.cut([x[0], x[1]], pd.IntervalIndex.from_breaks([0.5, 1.5, 3.0])).codes * x[:2]
+    yield s.where(pd.cut(s, edges[1:], right=False, labels=["low", "high"]) == "low", 0.0)
+
+
+def counted_bins(x):
+    yield from (x * pd.cut(x, 3, labels=False), pd.Series(x) * pd.qcut(pd.Series(x), 3, labels=False))
+
+
 PROGRAMS = [
     reduced_windows, applied_windows, pairs_of_columns, decaying_windows, rows, filled_gaps, groups, order, written,
+    bins, counted_bins,
 ]  # fmt: skip
 
 
@@ -127,6 +142,10 @@ def total(program, x):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 @pytest.mark.filterwarnings("ignore")
 def test_pandas_is_read(program, transform):
+    if program is counted_bins and transform is effgrad.compile:
+        with pytest.raises(effgrad.NoRule, match="cut depends on values"):
+            effgrad.compile(lambda x: total(program, x))(X)
+        return
     direction = np.random.default_rng(1).normal(size=7)
     value, slope = transform(effgrad.value_and_grad(lambda x: total(program, x)))(X)
     wanted, error = directional(lambda t: total(program, X + t * direction), 0.0, 1.0, step=1e-2)
@@ -154,7 +173,9 @@ def test_values_are_those_of_pandas(program):
     [
         (lambda x: pd.Series(x).value_counts().sum(), r"pandas\.Series\.value_counts takes plain numbers"),
         (lambda x: pd.Series(x).rolling(3, win_type="triang").mean().sum(), r"pandas\.\S*Window\.mean takes plain"),
-        (lambda x: pd.cut(x, 3).codes.sum(), r"pandas\.cut takes plain numbers"),
+        (lambda x: pd.cut(x, 3).codes.sum(), r"pandas\.cut has a derivative rule for bins whose edges"),
+        (lambda x: pd.qcut(x, 3, False, True)[1].sum(), r"pandas\.qcut has a derivative rule for bins whose edges"),
+        (lambda x: pd.cut(np.ones(3), x[:2]).codes.sum(), r"pandas\.cut has a derivative rule for bins whose edges"),
         (lambda x: frame(x).corr("kendall").sum().sum(), r"pandas\.DataFrame\.corr takes plain numbers"),
         (lambda x: frame(x).merge(frame(x), on="a").b_x.sum(), r"pandas\.DataFrame\.merge takes plain numbers"),
     ],

@@ -4,6 +4,7 @@ A Series stores a traced array unchanged, so its arithmetic needs no rule, and p
 their rules in `effgrad.functions.pandas_groups`, windows in `effgrad.functions.pandas_windows`.
 """
 
+import inspect
 import itertools
 
 import numpy as np
@@ -21,7 +22,7 @@ from pandas.core.missing import interpolate_2d_inplace
 
 from effgrad.arrays import reach
 from effgrad.arrays.labelled import holds_traced_numbers, to_array
-from effgrad.arrays.value import Tracer, example, known, plain
+from effgrad.arrays.value import LISTS, Tracer, depends, example, known, plain, stack_nested, traced_inside
 from effgrad.arrays.written import read
 from effgrad.errors import EffgradError, NoRule
 from effgrad.functions import pandas_groups, pandas_windows
@@ -138,20 +139,62 @@ _by_operator.runs_python = True  # type: ignore[attr-defined]
 def _of_plain(name: str) -> Method:
     """Return the rule of a method whose result is constant almost everywhere, by the plain values."""
 
-    def plainly(table: Value) -> Value:
-        if isinstance(table, pd.DataFrame):
-            return pd.DataFrame({place: plainly(table[place]) for place in table.columns}, index=table.index)
-        if not isinstance(table, pd.Series):
-            return table
-        values = plain(read(table._values))
-        if isinstance(values, Tracer):
-            raise NoRule(f"pandas' {name} depends on values that a compiled program or a batch does not know yet")
-        return pd.Series(values, index=table.index, name=table.name)
-
     def rule(self: Value, *args: Value, **options: Value) -> Value:
-        return getattr(plainly(self), name)(*map(plainly, args), **options)
+        return getattr(_plainly(self, name), name)(*(_plainly(arg, name) for arg in args), **options)
 
     return Method(rule, holds_traced_numbers)
+
+
+def _plainly(table: Value, name: str) -> Value:
+    """Return a table or an array of the plain values, for the function of a name."""
+    if isinstance(table, pd.DataFrame):
+        return pd.DataFrame({place: _plainly(table[place], name) for place in table.columns}, index=table.index)
+    if not isinstance(table, pd.Series | np.ndarray | list):
+        return table
+    values = plain(_values_of(table))
+    if isinstance(values, Tracer):
+        raise NoRule(f"pandas' {name} depends on values that a compiled program or a batch does not know yet")
+    return pd.Series(values, index=table.index, name=table.name) if isinstance(table, pd.Series) else values
+
+
+def _is_traced(value: Value) -> bool:
+    return depends(_values_of(value))
+
+
+def _values_of(value: Value) -> Value:
+    """Return the numbers of a column, an array or a list, which may be traced."""
+    value = read(value._values if isinstance(value, pd.Series) else value)
+    return stack_nested(value) if type(value) in LISTS and traced_inside(value) else value
+
+
+def _binned(name: str) -> Calling:
+    """Return the rule of a function that finds the bins of numbers, which are constant. Computed edges are not."""
+    original = getattr(pd, name)
+    signature = inspect.signature(original)
+
+    def rule(x: Value, bins: Value, *args: Value, **options: Value) -> Value:
+        given = signature.bind(x, bins, *args, **options).arguments
+        moving = _is_traced(bins) or _is_traced(x) and (name == "qcut" or not np.iterable(bins))
+        if moving and (given.get("retbins") or given.get("labels") is None):
+            raise NoRule(
+                f"pandas.{name} has a derivative rule for bins whose edges are computed from traced numbers with "
+                "labels=False, or with labels, and without retbins: compute the edges with functions of NumPy"
+            )
+        if not moving and _is_traced(x):
+            edges = [bins.left, bins.right] if isinstance(bins, pd.IntervalIndex) else bins
+            values = _in_the_same_bins(plain(_values_of(x)), np.unique(np.asarray(edges)))
+            x = pd.Series(values, index=x.index, name=x.name) if isinstance(x, pd.Series) else values
+        return original(_plainly(x, name), _plainly(bins, name), *args, **options)
+
+    return Calling(rule)
+
+
+def _in_the_same_bins(values: Value, edges: Value) -> Value:
+    """Return plain numbers that are between the same edges as values. Staged values get guards that they are."""
+    low, high = (known(np.searchsorted(edges, values, side)) for side in ("left", "right"))
+    ends = np.concatenate([edges[:1] - 1.0, edges, edges[-1:] + 1.0])
+    found = np.where(low < high, ends[low + 1], ends[low] / 2 + ends[low + 1] / 2)
+    return np.where(known(np.isnan(values)), np.nan, found)
 
 
 def _of_list(values: Value) -> Value:
@@ -282,6 +325,7 @@ RULES: list[tuple[Value, str, Value]] = [
     (IndexOpsMixin, "_map_values", Method(_mapped, _traced)),
     (Apply, "transform_str_or_callable", Method(_transformed, lambda self: holds_traced_numbers(self.obj))),
     (pd.Series, "dropna", Method(_dropna, _traced)), (pd.Series, "diff", Method(_diff, _traced)),
+    (pd, "cut", _binned("cut")), (pd, "qcut", _binned("qcut")),
     *((owner, name, _of_plain(name))
       for owner, name in (
           (NDFrame, "equals"), (pd.Series, "isin"), (pd.DataFrame, "isin"))),
