@@ -9,7 +9,7 @@ from effgrad.arrays.digits import of_number
 from effgrad.arrays.layout import dtype_of, index_parts, ndim_of, shape_of
 from effgrad.arrays.operator_ufuncs import apply_by
 from effgrad.arrays.reach import np
-from effgrad.arrays.signatures import required_by_position
+from effgrad.arrays.signatures import gives_out, required_by_position
 from effgrad.arrays.traced import TracedArray, take_shape
 from effgrad.arrays.value import CONSTANT, FUNCTIONS, Tracer, outline, plain
 from effgrad.effects.effect import activations, frames
@@ -78,6 +78,8 @@ class Batched(TracedArray):
     def __array_function__(self, function: Function, types: Option, args: Sequence[Value], kwargs: Params) -> Value:
         if kwargs:
             args, kwargs = required_by_position(function, args, kwargs)
+        if gives_out(function, args, kwargs):
+            return super().__array_function__(function, types, args, kwargs)
         if function in SHAPE_ONLY:
             return function(*[outline(a) if type(plain(a)) is Batched else plain(a) for a in args], **kwargs)
         if function in CONSTANT:

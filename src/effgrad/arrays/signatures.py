@@ -102,6 +102,11 @@ def without_out(function: Function, args: Sequence[Value], kwargs: Params) -> tu
     return args[:place], {**kwargs, **rest}, args[place]
 
 
+def gives_out(function: Function, args: Sequence[Value], kwargs: Params) -> bool:
+    """Whether a call gives an array as `out`, by name or by position."""
+    return ("out" in kwargs or len(args) > 1) and without_out(function, args, kwargs)[-1] is not None
+
+
 @functools.cache
 def place_of_out(function: Function) -> int | None:
     """Return the position of the parameter `out`, or None if the function has none."""

@@ -9,6 +9,7 @@ A memory belongs to one run of a derivative (`Session`); other threads do not se
 
 import functools
 import weakref
+from collections import deque
 from contextvars import Context, ContextVar
 from types import TracebackType
 from typing import Any
@@ -311,14 +312,21 @@ def read(value: Value, within: tuple[object, ...] = ()) -> Value:
         return value
     if isinstance(value, np.ndarray):
         return value if (memory := memory_of(value)) is None else memory.value(value)
-    if type(value) not in (list, tuple, dict):
-        return READERS[type(value)](value) if type(value) in READERS else value
-    items = value.values() if type(value) is dict else value
-    held = any(type(item) in (np.ndarray, list, tuple) or type(item) in READERS for item in items)
+    kind = type(value)
+    if kind not in (list, tuple, dict, deque) and not isinstance(value, tuple):
+        return READERS[kind](value) if kind in READERS else value
+    return _with_items_read(value, within)
+
+
+def _with_items_read(value: Any, within: tuple[object, ...]) -> Any:
+    kind, items = type(value), value.values() if type(value) is dict else value
+    held = any(isinstance(item, np.ndarray | list | tuple | deque) or type(item) in READERS for item in items)
     if not held or any(value is outer for outer in within):
         return value
     now = [read(item, (*within, value)) for item in items]
-    return dict(zip(value, now, strict=True)) if type(value) is dict else type(value)(now)
+    if kind is dict:
+        return dict(zip(value, now, strict=True))
+    return deque(now, value.maxlen) if kind is deque else list(now) if kind is list else tuple.__new__(kind, now)
 
 
 def item_of(memory: Memory, array: Array, key: Index) -> Value:

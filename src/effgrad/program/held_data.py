@@ -61,6 +61,7 @@ def scaling(name: str, matrix: Any, factor: Any) -> Any:
         return None
 
     def scaled(matrix: Any, factor: Any) -> Any:
+        factor = read(factor)
         handle(matrix.data)[...] = read(matrix.data) * (factor if name == "imul" else 1.0 / factor)
         return matrix
 

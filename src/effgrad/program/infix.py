@@ -7,6 +7,7 @@ holds traced numbers. Other operands are read, and a method that a class of the 
 import decimal
 import numbers
 import operator
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -22,7 +23,7 @@ from effgrad.program.listed import gathered
 from effgrad.program.managers import method_of
 from effgrad.program.object_arrays import holds_objects, mixed
 from effgrad.program.own_numbers import is_own_number, read_number, read_operand
-from effgrad.program.subclasses import perform_any
+from effgrad.program.subclasses import perform_any, read_arrays
 from effgrad.vocabulary import Function, Object
 
 
@@ -66,13 +67,16 @@ def _binary(name: str, other_way: str = "") -> Object:
     reflected = f"__{other_way}__" if other_way else f"__r{method[2:]}"
 
     def carefully(a: object, b: object) -> Object:
+        given = a, b
         if memories:
+            if keeps_items(name, a, b):
+                return operate(a, b)
             a, b = read_operand(a), read_operand(b)
         if is_builtin(a) and is_builtin(b):
             if memories and (holds_objects(a) or holds_objects(b) or mixed(a, b)):
                 return ufunc_of(name)(a, b)
             return operate(operand_for(b, a), operand_for(a, b))
-        return by_methods(operate, a, b, method, reflected)
+        return by_methods(operate, a, b, method, reflected, given)
 
     return written_out(_BINARY, operate, carefully)
 
@@ -82,8 +86,32 @@ def operand_for(array: object, operand: object) -> Object:
     return gathered(coerced(operand)) if isinstance(array, np.ndarray) else operand
 
 
-def by_methods(operate: Callable[..., object], a: object, b: object, method: str, reflected: str) -> Object:
-    """Apply an operator to objects by their methods written in Python, each called once in the order of Python."""
+def keeps_items(name: str, a: object, b: object) -> bool:
+    """Whether an operator joins or repeats lists, tuples or dictionaries, whose items stay the program's objects."""
+    if name == "mul":
+        return any(_is_sequence(one) and isinstance(count, int | np.integer) for one, count in ((a, b), (b, a)))
+    return name == "add" and _is_sequence(a) and _is_sequence(b) or name == "or_" and type(a) is type(b) is dict
+
+
+def _is_sequence(value: object) -> bool:
+    """Whether a value is a list, a tuple, a named one too, or a deque, with Python's own operators."""
+    named = isinstance(value, tuple) and (type(value).__add__, type(value).__mul__) == (tuple.__add__, tuple.__mul__)
+    return named or type(value) in (list, deque)
+
+
+def operand_in_place(a: object, b: object) -> Object:
+    """Return the second operand of an augmented assignment; the items of one that a container stores stay its own."""
+    stored = isinstance(b, list | tuple | dict | deque) and type(a) not in OPERANDS and not isinstance(a, np.ndarray)
+    return b if stored else operand_for(a, read_arrays(b))
+
+
+def by_methods(
+    operate: Callable[..., object], a: object, b: object, method: str, reflected: str, given: tuple[object, object]
+) -> Object:
+    """Apply an operator to objects by their methods written in Python, each called once in the order of Python.
+
+    These methods are given the operands as in the program, `given`, which they may store.
+    """
     called = False
     steps = [(one, other, name, None if is_builtin(one) else method_of(type(one), name))
              for one, other, name in tries(operate, a, b, method, reflected)]  # fmt: skip
@@ -95,7 +123,7 @@ def by_methods(operate: Callable[..., object], a: object, b: object, method: str
             break
         if not in_python or is_builtin(one):
             continue
-        result, called = (found or _compiled(one, name))(one, other), True
+        result, called = _compiled(one, name)(one, other) if found is None else found(one, given[one is a]), True
         if result is not NotImplemented:
             return result
     # A number's methods may be called twice.

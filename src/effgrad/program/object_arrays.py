@@ -85,6 +85,12 @@ def for_numbers(value: Object, array: Object) -> Object:
     return gathered(numbers_of_objects(value, vars(SOURCES.operations)["call"](float))) if objects else value
 
 
+def is_of_one_item(array: Object, key: Object) -> bool:
+    """Whether a key selects one item of an array, in which NumPy stores any object as it is."""
+    keys = key if type(key) is tuple else (key,)
+    return len(keys) == array.ndim and all(isinstance(part, int | np.integer) for part in keys)
+
+
 def is_users_object(item: Object) -> bool:
     """Whether NumPy makes an array of objects of a list with an item, since it is no number, text, array or list."""
     others = (*NUMBERS, str, bytes, type(None))

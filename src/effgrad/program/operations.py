@@ -46,7 +46,7 @@ from effgrad.program.infix import (
     mul,
     ne,
     neg,
-    operand_for,
+    operand_in_place,
     or_,
     pos,
     pow,
@@ -67,13 +67,13 @@ from effgrad.program.managers import (
     method_of,
     missing_item,
 )
-from effgrad.program.object_arrays import for_numbers, holds_objects, mixed
+from effgrad.program.object_arrays import for_numbers, holds_objects, is_of_one_item, mixed
 from effgrad.program.patterns import class_parts, is_sequence, item_at, items, mapping_parts
 from effgrad.program.plain_writes import as_objects, by_traced_index, has_computed_place, is_same, takes, write_plainly
 from effgrad.program.resolve import KNOWN, call, call_inside
 from effgrad.program.rewritten import SOURCES
 from effgrad.program.structured import by_fields, field_of, is_record, parts_of
-from effgrad.program.subclasses import as_array, has_subclass, is_held, is_subclass, perform, read_arrays
+from effgrad.program.subclasses import as_array, has_subclass, is_held, is_subclass, perform
 from effgrad.program.texts import formatted, joined, mod, text
 from effgrad.program.truths import FalsePattern, TruePattern, same, truth
 from effgrad.vocabulary import Activation, Object
@@ -154,7 +154,8 @@ def setitem(value: Object, holder: Object, key: Object) -> None:
             return
         holder = handle(base).flat
     if is_builtin(holder):
-        holder[as_key(key) if kind is dict else key] = value
+        into = kind is list and type(key) is builtins.slice  # takes the items of an array
+        holder[as_key(key) if kind is dict else key] = iterate(value) if into else value
     elif (found := method_of(kind, "__setitem__")) is not None:
         found(holder, key, value)
     elif is_subclass(holder):
@@ -175,7 +176,9 @@ def write_item(value: Object, array: Object, key: Object) -> None:
     """Perform `array[key] = value` on a plain array."""
     value = value if type(value) in OPERANDS else coerced(value)
     if memories:
-        value = iterate(value) if is_record(value) and is_held(value.base) else for_numbers(read(value), array)
+        kept = array.dtype.kind == "O" and is_of_one_item(array, key)
+        value = value if kept else read(value)
+        value = iterate(value) if is_record(value) and is_held(value.base) else for_numbers(value, array)
         key = read_key(key)
     if takes(array, value) or has_computed_place(array, key):
         write(array, key, value)
@@ -235,7 +238,7 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
     otherwise = globals()[plainly]
 
     def carefully(a: Object, b: Object) -> Object:
-        b = operand_for(a, read_arrays(b))
+        given, b = b, operand_in_place(a, b)
         if assigns_by_ufunc(a, b):
             return ufunc_of(plainly)(a, b, out=(a,))
         if is_subclass(b):
@@ -252,7 +255,7 @@ def _augmented(name: str) -> tuple[Object, Object, Object]:
                 return ufunc_of(plainly)(a, b, out=(a,))
             write_item(otherwise(a, b), a, ...)
             return a
-        result = NotImplemented if found is None else found(a, b)
+        result = NotImplemented if found is None else found(a, given)
         if result is not NotImplemented:
             return result
         return operate(a, b) if hasattr(type(a), method) else otherwise(a, b)

@@ -9,7 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from types import FunctionType, GeneratorType, MethodType, ModuleType
+from types import FunctionType, GeneratorType, MappingProxyType, MethodType, ModuleType
 
 import numpy as np
 
@@ -30,13 +30,19 @@ FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial)) | GETTERS
 CONTAINERS = frozenset((list, str, bytes, tuple, GeneratorType))
 # Functions that iterate over their arguments and pass the items on without inspecting them.
 ITERATING = frozenset((
-    list, tuple, set, frozenset, enumerate, zip, map, filter, reversed, iter, sorted, functools.reduce,
+    list, tuple, set, frozenset, collections.deque, enumerate, zip, map, filter, reversed, iter, sorted,
+    functools.reduce,
     *(f for f in vars(itertools).values() if isinstance(f, type) and f not in (itertools.repeat, itertools.count)),
 ))  # fmt: skip
 # The compiled functions of the standard library that call a function they are given. All other ones only store, inspect
 # or copy it, so they are given the user's function itself.
 CALLING = frozenset((max, min, functools.cmp_to_key, operator.call))
 CALLING_METHODS = frozenset((re.Pattern, contextvars.Context))
+# The modules of the standard library whose compiled functions, classes and methods store objects or pass them on.
+STORES = frozenset((
+    "collections", "_collections", "_queue", "contextvars", "_contextvars", "types", "itertools", "weakref", "_weakref",
+    "_thread", "_asyncio",
+))  # fmt: skip
 # Functions that inspect the frame of their caller.
 INSPECTING_FRAMES = frozenset((
     collections.namedtuple, warnings.warn, *(f for name, f in vars(sys).items() if name.startswith("_getframe")),
@@ -68,6 +74,23 @@ def calls_nothing(f: Callable[..., object]) -> bool:
     if owner is not None and type(owner) is not ModuleType:
         return root_of(type(owner).__module__) in sys.stdlib_module_names and type(owner) not in CALLING_METHODS
     return root_of(getattr(f, "__module__", None)) in sys.stdlib_module_names and f not in CALLING
+
+
+def stores(f: Callable[..., object]) -> bool:
+    """Whether a compiled function, method or class stores its arguments, or passes them on, without a look inside."""
+    owner = getattr(f, "__self__", None)
+    kind = next((one for one in (owner, f) if isinstance(one, type)), None)
+    if kind is None and owner is not None and type(owner) is not ModuleType:
+        kind = type(owner)
+    itself = kind is not None and (kind in (dict, tuple, MappingProxyType) or issubclass(kind, BaseException))
+    itself = itself or f in (operator.concat, operator.iconcat)
+    return itself or (f if kind is None else kind).__module__ in STORES
+
+
+def extends(method: Callable[..., object]) -> bool:
+    """Whether a compiled method is that of a list or a deque which iterates over its argument."""
+    kind = type(getattr(method, "__self__", None))
+    return kind in (list, collections.deque) and method.__name__ in ("extend", "extendleft")
 
 
 def is_around_users(value: object) -> bool:

@@ -7,6 +7,8 @@ however the program has imported it. A Python function without a rule is rewritt
 
 import abc
 import functools
+import itertools
+import operator
 from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
@@ -41,10 +43,12 @@ from effgrad.program.known import Known, Standing
 from effgrad.program.linked import Linked, LinkedUfunc, Namespace, content, like
 from effgrad.program.listed import with_listed_values
 from effgrad.program.methods import bound_method, in_memory, of_array, of_number, of_traced
-from effgrad.program.object_arrays import noticed, of_objects, with_objects
+from effgrad.program.object_arrays import of_objects, with_objects
+from effgrad.program.passing import passing
 from effgrad.program.policy import FUNCTIONS, is_around_users, root_of_function
 from effgrad.program.rewritten import SOURCES, root_of, stores_cells, stores_globals
 from effgrad.program.views import ITSELF
+from effgrad.program.wrappers import partial, vectorized
 from effgrad.vocabulary import Activation, Function, Object
 
 KNOWN = Known()
@@ -173,7 +177,7 @@ def method(f: MethodType) -> Object:
     if isinstance(f.__self__, Tracer) and getattr(type(f.__self__), f.__name__, None) is f.__func__:
         return MethodType(of_traced(f.__func__, callback), f.__self__)
     if (rule := RULES.bound(f)) is not None:
-        return rule if type(rule) is Unread else reading_callbacks(rule)
+        return reading_callbacks(rule) if type(rule) is FunctionType else rule
     target = call(f.__func__)
     return f if target is f.__func__ else MethodType(target, f.__self__)
 
@@ -183,12 +187,11 @@ def builtin(f: Any) -> Object:
     if not isinstance(owner, Tracer) and isinstance(owner, np.ndarray):
         return functools.partial(bound_method, f)
     if owner is None or type(owner) is ModuleType:
-        if root_of(f.__module__) == "numpy":
-            return of_numpy(f)
-        itself = f in policy.INSPECTING_FRAMES or f in policy.BY_IDENTITY
-        return KNOWN.keep(f, f if itself else iterating(f) if f in policy.ITERATING else compiled(f))
+        return of_numpy(f) if root_of(f.__module__) == "numpy" else KNOWN.keep(f, _of_module(f))
     if isinstance(owner, np.ufunc):
         return ufunc_method(f)
+    if policy.extends(f):
+        return iterating(f)
     if f.__name__ == "__new__":
         return in_memory(f) if f == np.ndarray.__new__ else own_numbers.constructor(f, call, compiled)
     if type(owner) is str and (method := _targets.get(id(vars(str)[f.__name__]))) is not None:
@@ -196,13 +199,23 @@ def builtin(f: Any) -> Object:
     return f if type(owner) in policy.CONTAINERS else hashed.method(f, compiled, iterating)
 
 
+def _of_module(f: Function) -> Object:
+    itself = f in policy.INSPECTING_FRAMES or f in policy.BY_IDENTITY
+    return f if itself else iterating(f) if f in policy.ITERATING else compiled(f)
+
+
 def compiled(f: Function) -> Object:
     """Return the rule of a compiled function, or the function itself with its arguments read."""
     rule = RULES.target(f)
     if f.__module__ in policy.NUMERIC_MODULES and hasattr(rule, "rule"):
         return registry.of_one_number(f, rule.rule, reading_callbacks(rule))
-    plainly = rule is None and policy.calls_nothing(f)
-    return buffer_objects.writing(f, converting(f, _now_plain)) if plainly else reading_callbacks(rule or f)
+    if rule is not None:
+        return reading_callbacks(rule)
+    calls = not policy.calls_nothing(f)
+    if policy.stores(f):
+        return converting(f, _rewritten) if calls else f
+    careful = reading_callbacks(f) if calls else buffer_objects.writing(f, converting(f, _now_plain))
+    return passing(f, careful, callback)
 
 
 def ufunc_method(f: Any) -> Object:
@@ -268,6 +281,8 @@ def iterating(f: Function) -> Object:
     def iterated(*args: Object, **kwargs: Object) -> Object:
         if f is reversed and type(args[0]) is np.ndarray:
             return each_item(args[0][::-1])
+        if f is itertools.accumulate and len(args) == 1:
+            kwargs = {"func": operator.add, **kwargs}
         through = args[:2] if f is functools.reduce else args
         return f(*map(_items, through), *args[len(through) :], **{key: _target(kwargs[key]) for key in kwargs})
 
@@ -336,11 +351,6 @@ def construct(c: Object, /, *args: Object, **kwargs: Object) -> Object:
     return made
 
 
-def partial(f: Any) -> Object:
-    target = call(f.func)
-    return f if target is f.func else functools.partial(target, *f.args, **f.keywords)
-
-
 def of_numpy(f: Function) -> Object:
     """Return the target of a function of NumPy's protocols: its rule, called with the current values of arrays."""
     return with_objects(f, "__call__", call) if of_objects(f) else KNOWN.keep(f, RULES.of_numpy(f))
@@ -362,16 +372,6 @@ def descriptor(f: Function) -> Object:
     return of_number(f) if of in PYTHON_NUMBERS else functools.partial(of_array, f) if of is np.ndarray else f
 
 
-def vectorized(f: Any) -> Object:
-    """Return the target of an `np.vectorize(g)`, with `g` rewritten."""
-    if getattr(f, "pyfunc", None) is None:
-        return f
-    clone = object.__new__(np.vectorize)
-    vars(clone).update(vars(f), pyfunc=call(f.pyfunc))
-    target = call(np.vectorize.__call__)
-    return lambda *args, **kwargs: noticed(target(clone, *args, **kwargs))
-
-
 def instance(f: Any) -> Object:
     """Return the target of any other callable object: its rule, or the rewritten `__call__` of its class."""
     if isinstance(f, type):
@@ -391,8 +391,9 @@ def instance(f: Any) -> Object:
 LINKED = frozenset((*FUNCTIONS, BuiltinFunctionType, np.ufunc, type(np.sum), np.vectorize))
 HOW: dict[type, Object] = {
     FunctionType: function, MethodType: method, BuiltinFunctionType: builtin, type: a_class, abc.ABCMeta: a_class,
-    functools.partial: partial, functools._lru_cache_wrapper: lambda f: cached(f, call),
+    functools.partial: lambda f: partial(f, call), functools._lru_cache_wrapper: lambda f: cached(f, call),
     np.ufunc: of_numpy, type(np.sum): of_numpy,
-    np.vectorize: vectorized, **dict.fromkeys((MethodWrapperType, WrapperDescriptorType, type(str.join)), descriptor),
+    np.vectorize: lambda f: vectorized(f, call),
+    **dict.fromkeys((MethodWrapperType, WrapperDescriptorType, type(str.join)), descriptor),
     **dict.fromkeys(policy.GETTERS, lambda f: vars(SOURCES.operations)["getter"](f)),
 }  # fmt: skip

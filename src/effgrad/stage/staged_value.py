@@ -16,7 +16,7 @@ from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.keys import key_hash
 from effgrad.arrays.layout import OF_SHARING
 from effgrad.arrays.operator_ufuncs import COMPARISONS, STEPWISE
-from effgrad.arrays.signatures import required_by_position
+from effgrad.arrays.signatures import gives_out, required_by_position
 from effgrad.arrays.traced import TracedArray, take_shape
 from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
@@ -122,6 +122,8 @@ class Staged(TracedArray):
             return self.beside_batch(function, types, args, kwargs)
         if kwargs:
             args, kwargs = required_by_position(function, args, kwargs)
+        if gives_out(function, args, kwargs):
+            return super().__array_function__(function, types, args, kwargs)
         if function in OF_SHARING:
             return FUNCTIONS[function](*args, **kwargs)
         if function in SHAPE_ONLY:
