@@ -121,9 +121,28 @@ def counted_bins(x):
     yield from (x * pd.cut(x, 3, labels=False), pd.Series(x) * pd.qcut(pd.Series(x), 3, labels=False))
 
 
+def in_place(x):
+    """An augmented assignment to a column or a table with a traced operand raised an internal error."""
+    table, s = frame(x), pd.Series(np.arange(7.0))
+    table["a"] += x
+    table["b"] *= 2.0
+    table.c -= table.a
+    table["a"] **= 2
+    yield table
+    s += x
+    s /= pd.Series(x)
+    s.loc[2] = x[0]
+    s -= 0.5
+    yield s
+    whole = pd.DataFrame({"a": np.arange(7.0), "b": 1.0})
+    whole *= x[1]
+    whole += whole
+    yield whole
+
+
 PROGRAMS = [
     reduced_windows, applied_windows, pairs_of_columns, decaying_windows, rows, filled_gaps, groups, order, written,
-    bins, counted_bins,
+    bins, counted_bins, in_place,
 ]  # fmt: skip
 
 

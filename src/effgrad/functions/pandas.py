@@ -6,6 +6,7 @@ their rules in `effgrad.functions.pandas_groups`, windows in `effgrad.functions.
 
 import inspect
 import itertools
+import operator
 
 import numpy as np
 import pandas as pd
@@ -134,6 +135,16 @@ def _by_operator(self: Value, ufunc: np.ufunc, method: str, *inputs: Value, **op
 
 
 _by_operator.runs_python = True  # type: ignore[attr-defined]
+
+
+def _in_place(self: Value, other: Value, op: Value) -> Value:
+    """Perform an augmented assignment by the operator, since a table's method leaves traced operands to their own."""
+    result = getattr(operator, op.__name__)(self, other)
+    self._update_inplace(result.reindex_like(self))
+    return self
+
+
+_in_place.runs_python = True  # type: ignore[attr-defined]
 
 
 def _of_plain(name: str) -> Method:
@@ -325,6 +336,7 @@ RULES: list[tuple[Value, str, Value]] = [
     (IndexOpsMixin, "_map_values", Method(_mapped, _traced)),
     (Apply, "transform_str_or_callable", Method(_transformed, lambda self: holds_traced_numbers(self.obj))),
     (pd.Series, "dropna", Method(_dropna, _traced)), (pd.Series, "diff", Method(_diff, _traced)),
+    (NDFrame, "_inplace_method", Method(_in_place, holds_traced_numbers)),
     (pd, "cut", _binned("cut")), (pd, "qcut", _binned("qcut")),
     *((owner, name, _of_plain(name))
       for owner, name in (
