@@ -91,9 +91,31 @@ def records_in_records(x):
     return (r["at"]["x"] * r["at"]["y"] * r["mass"]).sum()
 
 
+def records_with_attributes(x):
+    """An attribute of a record, or of a whole array of records, was refused where it holds a traced number."""
+    r = np.rec.array([(1.0, 2.0, 1), (3.0, 4.0, 2)], names="p,q,n")
+    r.p[0] = x[0]
+    one = r[1]
+    r.p, r.n = r.p * x[1], r.n + 1
+    one.q, one.p = x[2], one.p * x[3]
+    one.q += one.p
+    r[0].q = 2.0
+    return r.p @ r.q + r[0].p * one.q + one["p"] * one[1] + sum(part.q for part in r) + r.n @ r.p
+
+
+def fields_set_by_a_method(x):
+    a, z = np.zeros(3), np.zeros(2, complex)
+    a.setfield(x[:3], float)
+    a[1:].setfield(a[:2] * x[3], np.float64, 0)
+    z.setfield(x[4:], float, 8)
+    z.setfield(3.0, float)
+    return a @ x[:3] + z.imag @ x[:2] + z.real.sum() * x[0]
+
+
 PROGRAMS = [
     fields, records_by_name_and_number, records_written_whole, records_written_in_a_loop, records_unpacked,
     records_of_a_list, records_copied, fields_of_numbers_beside, records_in_records,
+    records_with_attributes, fields_set_by_a_method,
 ]  # fmt: skip
 
 

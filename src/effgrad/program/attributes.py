@@ -15,6 +15,8 @@ from effgrad.program.handed import from_compiled, is_compiled
 from effgrad.program.held_data import in_memory
 from effgrad.program.own_numbers import OF_FLOAT, read_number
 from effgrad.program.resolve import call
+from effgrad.program.rewritten import SOURCES
+from effgrad.program.structured import is_record
 from effgrad.vocabulary import Value
 
 Special = dict[str, Value]
@@ -68,6 +70,8 @@ def get(owner: Value, name: str) -> Value:
         return from_compiled(result, name, type(owner)) if marking and is_compiled(type(owner)) else result
     if "__getattribute__" not in special:
         return _found(owner, name, special)
+    if is_record(owner) and name in owner.dtype.names:
+        return vars(SOURCES.operations)["item"](owner, name)
     try:
         return call(special["__getattribute__"])(owner, name)
     except AttributeError:

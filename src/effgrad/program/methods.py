@@ -137,6 +137,10 @@ def _set_item(array: Object, key: Object, value: Object) -> None:
     vars(SOURCES.operations)["write_item"](value, array, key)
 
 
+def _set_field(array: Object, value: Object, dtype: Object, offset: int = 0) -> None:
+    _set_item(np.ndarray.getfield(array, dtype, offset), ..., value)
+
+
 def _augmented(name: str) -> Function:
     """Return the method for an augmented assignment. It works on a plain view, since the array's class may call it."""
 
@@ -149,9 +153,10 @@ def _augmented(name: str) -> Function:
 
 # The operations for operators that are called as methods, by the method's name and number of arguments, or any number.
 OF_CLASSES = ("__array_ufunc__", "__array_function__")
-OF_ANY_COUNT = (*OF_CLASSES, "resize")
+OF_ANY_COUNT = (*OF_CLASSES, "resize", "setfield")
 _OF_ANY_COUNT: dict[tuple[str, int | None], Function] = {
     **{(name, None): functools.partial(of_base_class, name) for name in OF_CLASSES}, ("resize", None): _resize,
+    ("setfield", None): _set_field,
 }  # fmt: skip
 OPERATIONS = _OF_ANY_COUNT | {("__setitem__", 2): _set_item} | {
     (f"__i{name}__", 1): _augmented(f"i{name}") for name in BINARY

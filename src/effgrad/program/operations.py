@@ -103,7 +103,7 @@ def getitem(a: Object, key: Object) -> Object:
 def item(a: Object, key: Object) -> Object:
     kind = type(a := read(a) if type(a) in READERS else a)
     if not is_builtin(a):
-        found = method_of(kind, "__getitem__") or class_item(a) or missing_item(a, key) or record_item(a)
+        found = record_item(a) or method_of(kind, "__getitem__") or class_item(a) or missing_item(a, key)
         if found is not None:
             return found(a, key)
     if memories:
@@ -303,6 +303,8 @@ def setattribute(value: Object, owner: Activation, name: str) -> None:
             return
     if is_builtin(owner) or not is_object(owner):
         setattr(owner, name, value)
+    elif is_record(owner) and name in owner.dtype.names:
+        setitem(value, owner, name)
     else:
         put(owner, name, value)
 
