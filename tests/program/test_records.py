@@ -164,3 +164,15 @@ def test_records_that_would_lose_a_derivative_are_refused():
     for f, advice in ((cast, "each field"), (sorted_, "read its fields"), (packed, "align=True")):
         with pytest.raises(Detached, match=advice):
             grad(f)(np.arange(3.0))
+
+
+def test_complex_numbers_read_as_pairs_are_refused_with_advice():
+    """The advice was about records."""
+
+    def f(x):
+        z = np.zeros(2, complex)
+        z[0] = x
+        return z.view(float).sum()
+
+    with pytest.raises(Detached, match=r"use x\.real and x\.imag"):
+        grad(f)(0.5)
