@@ -86,6 +86,23 @@ def with_auxiliary(f):
     return lambda x: value_and_grad(lambda x: (np.sum(x), f(x)), has_aux=True)(x)[0][1]
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("n", [1, 2])
+def test_arrays_that_hold_only_constants_in_the_end(n, mode):
+    """The derivative has no value in their memory, yet they are its arrays; one of one element could not be written."""
+
+    def f(x):
+        a, b, c = x * 1.0, x + 1.0, x * 2.0
+        a[...] = 2.0
+        b[...] = b - b
+        np.fill_diagonal(b.T, 0.5)
+        c[:] = np.ones(n)
+        return a, a[:], b, np.rot90(b), c
+
+    x = np.linspace(0.5, 1.5, n * n).reshape(n, n)
+    check_results(f(x.copy()), MODES[mode](f, x))
+
+
 def test_an_array_without_axes_of_a_written_array():
     def f(x):
         a = -x

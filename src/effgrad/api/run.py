@@ -93,7 +93,7 @@ def outside(activation: Mode, leaves: Sequence[Value]) -> list[Value]:
 def _around(activation: Mode, leaf: Value) -> Value:
     """Return the object that a result is in the code around a derivative; None for a value of the derivative."""
     handle: Value = getattr(leaf, "handle", None) if isinstance(leaf, Tracer) else None
-    if activation.owns(leaf) or (handle is not None and handle.storage.depends_on(activation)):
+    if activation.owns(leaf) or (handle is not None and not handle.storage.is_around(activation)):
         return None
     return handle.array if type(handle) is ArrayHandle else released(leaf)
 

@@ -142,13 +142,12 @@ def address_of(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def duplicate(array: Array) -> Array:
-    """Return a copy of an array with its memory layout; one of a broadcast array can be written to as that can."""
+def duplicate(array: Array, shared: bool = False) -> Array:
+    """Return a copy of an array with its memory layout, in which elements share memory only if `shared`."""
     if array.flags.forc:
         return array.copy("K")
-    copy = memory_like(array, shared=True)
+    copy = memory_like(array, shared=shared)
     copy[...] = array
-    copy.flags.writeable = array.flags.writeable or 0 not in array.strides
     return copy
 
 

@@ -27,13 +27,14 @@ from effgrad.arrays.parts import PARTS, Part, clock, rewind
 from effgrad.arrays.value import (
     Tracer,
     contiguous,
+    depends,
     operations,
     outline,
     owned_by,
     plain,
 )
 from effgrad.arrays.write_log import WriteLog, elements_of, numbers_at, picked, put, selected
-from effgrad.vocabulary import Index, Value
+from effgrad.vocabulary import Activation, Index, Value
 
 Path = tuple[Callable[[Any], Any], ...]
 # The time of a write, its addresses, and what it overwrote: numbers, or each element's last write and its index there.
@@ -53,12 +54,14 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "written", "unwritten", "borrowed", "made_at",
-        "merged_at", "history", "rewound", "raw", "log", "visited", "stored", "constant", "__weakref__",
+        "merged_at", "history", "rewound", "raw", "log", "visited", "stored", "constant", "maker", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
         # The parts in which the memory is known to have been made; it needs no rewinding for them.
         self.base, self.parts = base, parts
+        # The serial number of the activation that owned the first value of the memory; None for plain values.
+        self.maker: int | None = base.owner.serial if depends(base) else None
         self.dtype = plain(base).dtype
         self.addresses: Any = None
         self.version = 0
@@ -89,9 +92,13 @@ class Storage:
         """A value of the array's class: the base, but not if it is a number written to an array without axes."""
         return _FORM if isinstance(self.base, _NUMBERS) else self.base
 
-    def depends_on(self, activation: object) -> bool:
-        """Whether elements have values of an activation."""
-        return any(owned_by(value, activation) for value in (self.base, *self.writes.values))
+    def is_around(self, activation: Activation) -> bool:
+        """Whether the memory is one of the program around a derivative, and has no value of the derivative."""
+        if any(owned_by(value, activation) for value in (self.base, *self.writes.values)):
+            return False
+        if self.stored is not None and self.stored.owner is activation:
+            return False
+        return self.raw is not None or self.maker is not None and self.maker < activation.serial
 
     def locate(self, path: Path) -> Value:
         """The addresses of the elements that `path` selects."""

@@ -43,7 +43,7 @@ class Protected:
             or type(array) is not np.ndarray
             or array.dtype.hasobject
         ):
-            return duplicate(array)
+            return duplicate(array, shared=True)
         known = self.arrays.get(id(array))
         if known is None:
             known = self.arrays[id(array)] = array, array.view(), _checksum(array)

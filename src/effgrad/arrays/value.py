@@ -382,7 +382,7 @@ def constant(value: Value) -> Value:
         return value.__copy__() if depends(value) else value.owner.constant(value)
     if marking:
         refuse_marked(value)
-    return duplicate(value) if isinstance(value, np.ndarray) else value
+    return duplicate(value, shared=True) if isinstance(value, np.ndarray) else value
 
 
 def released(value: Value) -> Value:
