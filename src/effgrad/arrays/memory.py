@@ -94,9 +94,8 @@ class Storage:
 
     def is_around(self, activation: Activation) -> bool:
         """Whether the memory is one of the program around a derivative, and has no value of the derivative."""
+        self._close()
         if any(owned_by(value, activation) for value in (self.base, *self.writes.values)):
-            return False
-        if self.stored is not None and self.stored.owner is activation:
             return False
         return self.raw is not None or self.maker is not None and self.maker < activation.serial
 
