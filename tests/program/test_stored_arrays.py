@@ -174,6 +174,21 @@ def in_an_array_of_objects(a):
     return items[1]
 
 
+def after_deletions(a):
+    held, table = [0, a, 1], {0: 0, 1: a}
+    operator.delitem(held, 0)
+    operator.delitem(table, 0)
+    del held[1:]
+    assert len(held) == len(table) == 1 and held[0] is table[1]
+    return held[0]
+
+
+def by_operators(a):
+    held = [0]
+    operator.setitem(held, 0, a)
+    return operator.getitem(operator.iconcat(held, [a]), operator.indexOf([1, 2], 2))
+
+
 def in_attributes(a):
     one = types.SimpleNamespace(a=a)
     vars(one).update(b=one.a)
@@ -211,7 +226,7 @@ FUNCTIONS = {
     **{f.__name__: f for f in (
         joined_in_place, joined_tuples, updated, added_in_place, in_a_deque, in_a_default_dictionary, in_a_heap,
         in_a_variable, by_a_thread, by_a_pool, by_an_exception, by_a_generator, by_tasks, by_a_context,
-        in_an_array_of_objects, in_attributes,
+        in_an_array_of_objects, in_attributes, after_deletions, by_operators,
     )},
 }  # fmt: skip
 

@@ -83,7 +83,7 @@ def stores(f: Callable[..., object]) -> bool:
     if kind is None and owner is not None and type(owner) is not ModuleType:
         kind = type(owner)
     itself = kind is not None and (kind in (dict, tuple, MappingProxyType) or issubclass(kind, BaseException))
-    itself = itself or f in (operator.concat, operator.iconcat)
+    itself = itself or f in (operator.concat, operator.iconcat, operator.delitem)
     return itself or (f if kind is None else kind).__module__ in STORES
 
 
