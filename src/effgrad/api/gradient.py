@@ -215,15 +215,15 @@ def pull_scalar(
         if activation.owns(output):
             activation.seed(output, as_direction(cotangent, value))
         if aux is not None:
-            leaves, structure = flatten(aux)
-            aux = structure, outside(activation, leaves)
+            leaves, aux = flatten(aux)
+            aux.leaves = outside(activation, leaves)
         return activation, shadows, value, aux
 
     activation, shadows, value, aux = run(
         reverse(), lambda inputs: f(*tree.unflatten(inputs)), [(leaf,) for leaf in leaves], seeded
     )
     if aux is not None:
-        aux = unflatten(*aux)
+        aux = unflatten(aux, aux.leaves)
     pulled = activation.cotangents(shadows)
     given: set[int] = set()
     derivatives = []

@@ -75,7 +75,8 @@ def read_outputs(activation: Mode, _: list[Value], output: Tree) -> Outputs:
     leaves, tree = flattened(output)
     check_outputs([leaf for leaf in leaves if type(leaf) is not Function])
     shadows = [leaf.shadow if activation.owns(leaf) else None for leaf in leaves]
-    return Outputs(tree, outside(activation, leaves), shadows)
+    tree.leaves = outside(activation, leaves)  # what the program made need not live until the derivative ends
+    return Outputs(tree, tree.leaves, shadows)
 
 
 def outside(activation: Mode, leaves: Sequence[Value]) -> list[Value]:
