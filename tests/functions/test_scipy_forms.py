@@ -235,3 +235,11 @@ def test_a_shape_with_a_formula_of_its_own_is_refused(name, method):
 def test_a_moment_with_a_formula_of_its_own_is_refused(order):
     with pytest.raises(NoRule, match="another formula"):
         grad(lambda b: [scipy.stats.truncpareto.mean, scipy.stats.truncpareto.var][order - 1](b, 5.0))(float(order))
+
+
+def test_a_definition_that_writes_to_plain_arrays():
+    """SciPy's Python fills arrays; whether they came to the rule as such depended on what ran before: slopes of 0."""
+    grad(lambda x: np.sum(scipy.stats.zscore(x) ** 3))(np.array([1.0, 0.5, -0.3]))
+    turned = jvp(lambda z: R.from_euler("z", z).as_matrix(), (0.3,), (1.0,))[1]
+    sine, cosine = np.sin(0.3), np.cos(0.3)
+    np.testing.assert_allclose(turned, [[-sine, -cosine, 0], [cosine, -sine, 0], [0, 0, 0]], atol=1e-15)

@@ -16,6 +16,7 @@ from effgrad.arrays.layout import PYTHON_NUMBERS, address_of, copy_arrays, shape
 from effgrad.arrays.memory_order import laid_as
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Smooth, Tracer, depends, example, operations, plain, plain_tree
+from effgrad.arrays.written import read
 from effgrad.effects import handled, mask
 from effgrad.errors import EffgradError, NoRule
 from effgrad.nested import leaves, map_leaves
@@ -49,7 +50,7 @@ def as_computed(original: Function, definition: Function) -> Function:
 def _defined(original: Callable[..., object], definition: Callable[..., object], args: Tree, kwargs: Tree) -> Tree:
     """Return the results of a definition; if it raises an error and the function does not, raise `NoRule`."""
     try:
-        return definition(*args, **kwargs)
+        return read(definition(*args, **kwargs))  # a library's Python may write traced values to plain arrays
     except EffgradError:
         raise
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
