@@ -9,6 +9,7 @@ import abc
 import functools
 import itertools
 import operator
+import re
 from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
@@ -389,11 +390,11 @@ def instance(f: Any) -> Object:
 
 # The types of globals that code without source gets replaced by their rules.
 LINKED = frozenset((*FUNCTIONS, BuiltinFunctionType, np.ufunc, type(np.sum), np.vectorize))
-HOW: dict[type, Object] = {
-    FunctionType: function, MethodType: method, BuiltinFunctionType: builtin, type: a_class, abc.ABCMeta: a_class,
+HOW: dict[type, Object] = {  # CPython's methods that know their class, such as those of futures, have their own type
+    FunctionType: function, MethodType: method, type: a_class, abc.ABCMeta: a_class,
+    **dict.fromkeys((BuiltinFunctionType, type(re.compile("").match)), builtin),
     functools.partial: lambda f: partial(f, call), functools._lru_cache_wrapper: lambda f: cached(f, call),
-    np.ufunc: of_numpy, type(np.sum): of_numpy,
-    np.vectorize: lambda f: vectorized(f, call),
+    np.ufunc: of_numpy, type(np.sum): of_numpy, np.vectorize: lambda f: vectorized(f, call),
     **dict.fromkeys((MethodWrapperType, WrapperDescriptorType, type(str.join)), descriptor),
     **dict.fromkeys(policy.GETTERS, lambda f: vars(SOURCES.operations)["getter"](f)),
 }  # fmt: skip
