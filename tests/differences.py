@@ -28,6 +28,14 @@ def directional(f, x, u, step=0.02, shrink=1.6, levels=10):
     return np.asarray(best if best is not None else row[0], float), float(error)
 
 
+def check_pair(pair, f, x):
+    """Assert that a value and a derivative are the plain value of `f` at a number, and the slope by differences."""
+    value, derivative = pair
+    expected, error = directional(f, x, 1.0)
+    np.testing.assert_allclose(value, f(x), rtol=1e-14)
+    np.testing.assert_allclose(derivative, expected, rtol=1e-9, atol=10 * error)
+
+
 def parts(y):
     """The real and imaginary parts of arrays in nested tuples as one vector."""
     if isinstance(y, tuple | list):

@@ -237,7 +237,7 @@ def test_a_moment_with_a_formula_of_its_own_is_refused(order):
         grad(lambda b: [scipy.stats.truncpareto.mean, scipy.stats.truncpareto.var][order - 1](b, 5.0))(float(order))
 
 
-@pytest.mark.skipif(not rotation.NAMES, reason="this SciPy has rotations in compiled code alone")
+@pytest.mark.skipif(not rotation.NAMES, reason="rotations have rules with SciPy 1.17 alone")
 def test_a_definition_that_writes_to_plain_arrays():
     """SciPy's Python fills arrays; whether they came to the rule as such depended on what ran before: slopes of 0."""
     grad(lambda x: np.sum(scipy.stats.zscore(x) ** 3))(np.array([1.0, 0.5, -0.3]))
