@@ -11,9 +11,9 @@ import scipy.spatial.transform
 import scipy.stats
 from differences import parts
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RBFInterpolator, griddata
+from versions import SCIPY
 
 from effgrad import EffgradError, NoRule, compile, grad, jvp
-from effgrad.functions.scipy import rotation
 
 RNG = np.random.default_rng(0)
 VECTOR, VECTORS, QUATERNION = RNG.normal(size=3), RNG.normal(size=(4, 3)), RNG.normal(size=4)
@@ -122,11 +122,11 @@ POLAR = {
         ("left stretch", lambda z: scipy.linalg.polar(z, side="left")[1]),
         *((("Procrustes", lambda z, x=x: scipy.linalg.orthogonal_procrustes(z, x)[0]),) if "wide" not in name else ()))
 }  # fmt: skip
-FORMS = {**(ROTATIONS if rotation.NAMES else {}), **SCATTERED, **OLD_TRANSFORMS, **POLAR}
+FORMS = {**(ROTATIONS if SCIPY >= (1, 17) else {}), **SCATTERED, **OLD_TRANSFORMS, **POLAR}
 
 
 def test_rotations_from_too_few_vectors_are_refused_by_name():
-    if rotation.NAMES:
+    if SCIPY >= (1, 17):
         with pytest.raises(NoRule, match="vectors that span the space"):
             grad(lambda z: R.align_vectors(z, VECTORS[:2])[1])(VECTORS[2:])
 
@@ -237,7 +237,7 @@ def test_a_moment_with_a_formula_of_its_own_is_refused(order):
         grad(lambda b: [scipy.stats.truncpareto.mean, scipy.stats.truncpareto.var][order - 1](b, 5.0))(float(order))
 
 
-@pytest.mark.skipif(not rotation.NAMES, reason="rotations have rules with SciPy 1.17 alone")
+@pytest.mark.skipif(SCIPY < (1, 17), reason="rotations have rules from SciPy 1.17 on")
 def test_a_definition_that_writes_to_plain_arrays():
     """SciPy's Python fills arrays; whether they came to the rule as such depended on what ran before: slopes of 0."""
     grad(lambda x: np.sum(scipy.stats.zscore(x) ** 3))(np.array([1.0, 0.5, -0.3]))

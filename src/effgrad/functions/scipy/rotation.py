@@ -14,7 +14,6 @@ from effgrad.functions.scipy.tables import Method, Running, require, traced_insi
 from effgrad.vocabulary import Function, Option, Reached, Value
 
 try:
-    from scipy._lib.array_api_extra import at
     from scipy.spatial.transform import _rotation_cy as compiled
     from scipy.spatial.transform import _rotation_xp as written
 except ImportError:  # before SciPy 1.17, there is no Python version
@@ -70,5 +69,5 @@ RULES: list[Reached] = [
     *((compiled, name,
        Running(_with_arrays(getattr(compiled, name)), DEFINITIONS.get(name, getattr(written, name))))
       for name in NAMES),
-    *([(at, "_op", PLACED)] if NAMES else []),
+    *([(written.xpx.at, "_op", PLACED)] if NAMES else []),
 ]  # fmt: skip
