@@ -19,15 +19,15 @@ from scipy.interpolate import InterpolatedUnivariateSpline, LSQUnivariateSpline,
 
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import example, plain, traced_inside
+from effgrad.arrays.value import plain, traced_inside
 from effgrad.errors import NotDifferentiable
 from effgrad.functions.scipy import interpolate, splines
 from effgrad.functions.scipy.tables import Method, arguments_by_name, reals, require
-from effgrad.nested import map_leaves
 from effgrad.primitives.given import run_outside, with_value
-from effgrad.toolbox.callbacks import called_back
-from effgrad.toolbox.frozen import frozen, number, underived
+from effgrad.toolbox import smoothing_splines
+from effgrad.toolbox.frozen import frozen, number
 from effgrad.toolbox.implicit import follow_each
+from effgrad.toolbox.spline_fits import examples, fit
 from effgrad.vocabulary import Function, Reached, Value
 
 # The relative accuracy to which FITPACK meets the sum of squares s, and a little more for rounding.
@@ -122,35 +122,6 @@ def _rate(rows: Value, right: Value, jumps: Value, c: Value) -> Value:
     return found if np.max(np.abs(smooth - c)) < np.max(np.abs(nearest - c)) else np.float64(0.0)
 
 
-def _fit(arguments: dict[str, Value], problem: Function, plain_fit: Function, name: str) -> Value:
-    """Return the knots, the coefficients and the squared distance of a fit, whose `arguments` may be traced.
-
-    `problem` makes the `Problem`. `plain_fit` runs SciPy, and returns knots, rows of coefficients, and the distance.
-    """
-
-    def run(converted: Function, kept: Function) -> Value:
-        given = converted(arguments)
-        t, c, distance = kept(lambda: run_outside(lambda: plain_fit(map_leaves(_number, given))))[0]
-        if not traced_inside(given):
-            return t, c, distance
-        this = problem(given)
-        knots, coefficients = this.spline(t, c)
-        # SciPy's sum of squares is wrong in its last digits, or in all digits if it consists of rounding errors.
-        at = None if distance is None else with_value(this.distance(knots, coefficients), distance)
-        return knots, coefficients, at
-
-    return called_back(run, name)
-
-
-def _number(value: Value) -> Value:
-    return number(value) if hasattr(value, "shape") else underived(value)
-
-
-def _examples(arguments: dict[str, Value]) -> dict[str, Value]:
-    found: dict[str, Value] = map_leaves(example, arguments)
-    return found
-
-
 # Functions: splrep and splprep of FITPACK, and make_splrep and make_splprep, which are the same algorithm in Python.
 
 
@@ -184,8 +155,8 @@ def _splrep(*args: Value, **options: Value) -> Value:
         tck, distance, *_ = _plain_splrep(**given, full_output=1)
         return *_rows(tck), distance
 
-    result = run_outside(lambda: _plain_splrep(**_examples(arguments), full_output=full))  # for its warnings and errors
-    t, c, distance = _fit(arguments, _splrep_problem, plain_fit, "splrep")
+    result = run_outside(lambda: _plain_splrep(**examples(arguments), full_output=full))  # for its warnings and errors
+    t, c, distance = fit(arguments, _splrep_problem, plain_fit, "splrep")
     tck = t, np.concatenate([c[:, 0], np.zeros(arguments["k"] + 1)]), arguments["k"]
     return (tck, distance, *result[2:]) if full else tck
 
@@ -220,8 +191,8 @@ def _splprep(*args: Value, **options: Value) -> Value:
     def problem(given: dict[str, Value]) -> Problem:
         return _curve_problem(given, *_points_and_parameters(given), None)
 
-    result = run_outside(lambda: _plain_splprep(**_examples(arguments), full_output=full))
-    t, c, distance = _fit(arguments, problem, plain_fit, "splprep")
+    result = run_outside(lambda: _plain_splprep(**examples(arguments), full_output=full))
+    t, c, distance = fit(arguments, problem, plain_fit, "splprep")
     u = with_value(_points_and_parameters(arguments)[1], (result[0] if full else result)[1])
     curve = [t, [c[:, d] for d in range(shape_of(c)[1])], arguments["k"]], u
     return (curve, distance, *result[2:]) if full else curve
@@ -234,14 +205,14 @@ def _of_object(original: Function, problem: Function, curve: bool) -> Function:
         arguments = arguments_by_name(original, args, options)
         name = original.__name__
         require(arguments.get("bc_type") in (None, "not-a-knot"), f"interpolate.{name}", "curves that are not periodic")
-        found = run_outside(lambda: original(**_examples(arguments)))
+        found = run_outside(lambda: original(**examples(arguments)))
 
         def plain_fit(given: dict[str, Value]) -> Value:
             result = original(**given)
             spline = result[0] if curve else result
             return spline.t, np.reshape(spline.c, (shape_of(spline.c)[0], -1)), None
 
-        t, c, _ = _fit(arguments, problem, plain_fit, name)
+        t, c, _ = fit(arguments, problem, plain_fit, name)
         if not curve:
             return interpolate.spline_of(found, t, c[:, 0])
         u = with_value(_points_and_parameters(arguments)[1], found[1])
@@ -273,14 +244,14 @@ def _univariate(kind: Any) -> Function:
     def rule(self: Any, *args: Value, **options: Value) -> None:
         arguments = arguments_by_name(original, (self, *args), options)
         del arguments["self"]
-        run_outside(lambda: original(self, **_examples(arguments)))
+        run_outside(lambda: original(self, **examples(arguments)))
 
         def plain_fit(given: dict[str, Value]) -> Value:
             twin = object.__new__(UnivariateSpline)
             original(twin, **given)
             return *_rows(twin._eval_args), twin.get_residual()
 
-        t, c, distance = _fit(arguments, functools.partial(_univariate_problem, kind), plain_fit, kind.__name__)
+        t, c, distance = fit(arguments, functools.partial(_univariate_problem, kind), plain_fit, kind.__name__)
         data, k = list(self._data), self._data[5]
         data[7:11] = shape_of(t)[0], t, np.concatenate([c[:, 0], np.zeros(k + 1)]), distance
         self._data, self._eval_args = tuple(data), (t, data[9], k)
@@ -317,6 +288,7 @@ _OBJECTS: dict[str, tuple[Function, bool]] = {
 }
 RULES: list[Reached] = [
     *interpolate.RULES,
+    *smoothing_splines.RULES,
     (scipy.interpolate, "splrep", _splrep),
     (scipy.interpolate, "splprep", _splprep),
     *(

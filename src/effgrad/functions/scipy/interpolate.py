@@ -223,18 +223,6 @@ def spline_of(plain_spline: object, t: Value, c: Value) -> Value:
 _plain_interp_spline = scipy.interpolate.make_interp_spline
 
 
-def _make_smoothing_spline(x: Value, y: Value, w: Value = None, lam: Value = None, **options: Option) -> Value:
-    fixed = not traced_inside((x, w, lam)) and lam is not None and not options.get("axis")
-    require(fixed, "interpolate.make_smoothing_spline", "the values y, where lam is given and axis is 0")
-    plain_spline = _plain_smoothing_spline(x, *plain_points((y, w, lam)))
-    y = np.asarray(y)
-    columns = [array_of(_plain_smoothing_spline(x, row, w, lam), "c") for row in np.eye(shape_of(y)[0])]
-    return spline_of(plain_spline, array_of(plain_spline, "t"), np.tensordot(np.stack(columns, -1), y, axes=(1, 0)))
-
-
-_plain_smoothing_spline = scipy.interpolate.make_smoothing_spline
-
-
 def _make_lsq_spline(
     x: Value, y: Value, t: Value, k: int = 3, w: Value = None, axis: int = 0, check_finite: bool = True,
     **options: Option,
@@ -332,7 +320,6 @@ RULES: list[Reached] = [
     (scipy.interpolate, "splev", splev),
     (scipy.interpolate, "splint", splint),
     (scipy.interpolate, "make_interp_spline", _make_interp_spline),
-    (scipy.interpolate, "make_smoothing_spline", _make_smoothing_spline),
     (scipy.interpolate, "make_lsq_spline", _make_lsq_spline),
     *grids.RULES,
     *scattered.RULES,
