@@ -87,3 +87,29 @@ def test_the_median_of_no_elements_is_a_number_when_compiled(f, shape):
         with np.errstate(all="ignore"), pytest.warns(RuntimeWarning):
             found = compile(lambda x, options=options: f(x, **options), "numpy")(x)
         assert np.array_equal(found, plain, equal_nan=True) and np.shape(found) == np.shape(plain)
+
+
+OPTIONS = {  # calls in which only an option is an argument of the program
+    "weights of a quantile": lambda x: np.quantile(np.arange(5.0) ** 2, 0.4, weights=x, method="inverted_cdf"),
+    "whole weights": lambda x: np.quantile(np.arange(5.0), 0.4, weights=x.astype(int), method="inverted_cdf"),
+    "a tolerance": lambda x: np.isclose(np.ones(2), 1.5, atol=x[0]) * x[1],
+    "a whole tolerance": lambda x: np.allclose(np.ones(2), 1.5, atol=x.astype(int)[0]) * x[1],
+    "two tolerances": lambda x: np.isclose(np.ones(2), 1.5, rtol=x[0] / 9, atol=x[1] / 9) * x[1],
+    "a mask": lambda x: np.sum(np.arange(5.0), where=x > 2.5),
+    "a first value": lambda x: np.max(np.arange(3.0), initial=x[0] * 2),
+    "weights of a histogram": lambda x: np.histogram(np.arange(5.0), bins=4, weights=x)[0],
+    "weights of counts": lambda x: np.bincount(np.array([0, 1, 1, 2, 2]), weights=x),
+    "a mean": lambda x: np.std(np.arange(5.0), mean=x[1]),
+    "an axis": lambda x: np.argmax(np.eye(3)[:2], axis=x.astype(int)[0] % 2) * x[1],
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_alone_may_be_arguments_of_a_compiled_program(name, backend):
+    """Those of functions without a rule, or whose rule calls them on constants, were a RecursionError."""
+    f, x = OPTIONS[name], np.arange(1.0, 6.0)
+    compiled = compile(f, backend)
+    for argument in (x, 1.5 * x, x[::-1].copy(), x + 0.1):
+        found, plain = compiled(argument), f(argument)
+        assert np.array_equal(found, plain) and np.result_type(found) == np.result_type(plain)

@@ -43,6 +43,17 @@ class ResultOf:
         return self.function(*args, **params)[self.number]
 
 
+class ByName:
+    """A function that passes its last arguments to another function by their names."""
+
+    def __init__(self, function: Function, names: tuple[str, ...]) -> None:
+        self.function, self.names, self.__name__ = function, names, function.__name__
+
+    def __call__(self, *args: Value, **params: Option) -> Value:
+        first = len(args) - len(self.names)
+        return self.function(*args[:first], **dict(zip(self.names, args[first:], strict=True)), **params)
+
+
 class Slot:
     """A placeholder in a parameter of an operation, such as an index, for the value of a node."""
 

@@ -7,7 +7,7 @@ none. A short expression that is used once is written where it is used.
 import base64
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,18 @@ import optree
 import scipy.special
 
 from effgrad.errors import NoRule
-from effgrad.stage.nodes import GUARD, UNRULED, GuardFailed, Node, Recorded, ResultOf, check_shape, fill, uses_of
+from effgrad.stage.nodes import (
+    GUARD,
+    UNRULED,
+    ByName,
+    GuardFailed,
+    Node,
+    Recorded,
+    ResultOf,
+    check_shape,
+    fill,
+    uses_of,
+)  # fmt: skip
 from effgrad.vocabulary import Index, Tree, Value
 
 WIDTH = 96
@@ -145,12 +156,17 @@ class Printer:
         if form is not None:
             given = {**params, "args": ", ".join(args), "scalar": "" if issubclass(node.kind, np.ndarray) else "[()]"}
             return form.format(*args, **given) if isinstance(form, str) else form(*args, **given)
-        listed = ", ".join([*args, *(f"{key}={value}" for key, value in params.items())])
-        called = f"{self.callable(node)}({listed})"
+        return self.call(node, args, params)
+
+    def call(self, node: Node, args: list[str], params: Mapping[str, str]) -> str:
+        """Return a call of the implementation of a primitive."""
         parts, function = "", node.primitive.function
         while type(function) is ResultOf and self.bound is None:
             parts, function = f"[{function.number}]{parts}", function.function
-        return called + parts
+        if type(function) is ByName and self.bound is None:
+            args[-len(function.names) :] = map("{}={}".format, function.names, args[-len(function.names) :])
+        listed = ", ".join([*args, *(f"{key}={value}" for key, value in params.items())])
+        return f"{self.callable(node)}({listed}){parts}"
 
     def _parameter(self, key: str, value: Value, slots: list[_Text], in_form: bool) -> str:
         value = fill(value, slots)
@@ -161,11 +177,11 @@ class Printer:
 
     def callable(self, node: Node) -> str:
         """Return the text by which the implementation of a primitive is called, and note the import that it needs."""
-        function = node.primitive.function
+        function: Any = node.primitive.function
         if self.bound is not None:
             self.bound[name := f"f{len(self.bound)}"] = function
             return name
-        while type(function) is ResultOf:
+        while type(function) in (ResultOf, ByName):
             function = function.function
         name = getattr(function, "__name__", "")
         for module in (np, np.linalg, scipy.special):

@@ -7,6 +7,7 @@ import functools
 import inspect
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ from effgrad.nested import leaves
 from effgrad.primitives.constants import BITS, CONSTANTS, ROWS
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.stage.deferred import Deferred, force, share_memory, small
-from effgrad.stage.nodes import UNRULED, ResultOf
-from effgrad.vocabulary import Array, DTypeLike, Function, Option, Tree, Value
+from effgrad.stage.nodes import UNRULED, ByName, ResultOf
+from effgrad.vocabulary import Array, DTypeLike, Function, Option, Params, Tree, Value
 
 # Functions that read only the shapes and dtypes of their arguments.
 SHAPE_ONLY = {
@@ -63,6 +64,12 @@ def unruled_primitive(function: Function) -> Primitive:
 
 
 @functools.cache
+def by_name(function: Function, names: tuple[str, ...]) -> Function:
+    """Return a function that passes its last arguments by these names."""
+    return ByName(function, names) if names else function
+
+
+@functools.cache
 def part_primitive(primitive: Primitive, number: int) -> Primitive:
     """Return the primitive that gives one of the several results of a function."""
     return Primitive(primitive.name, ResultOf(primitive.function, number), primitive.kind, (), ())
@@ -82,12 +89,24 @@ def _batched_above(value: "Staged", tree: Tree) -> bool:
     return any(type(leaf) is Batched and leaf.owner.serial > value.owner.serial for leaf in below)
 
 
+def _by_position(function: Function, args: Sequence[Value], kwargs: Params) -> tuple[Function, Sequence[Value], Params]:
+    """Return a call with its staged options by position, where a node has its inputs; integers (axes) are guarded."""
+    staged = {name: value for name, value in kwargs.items() if isinstance(value, Tracer)}
+    names = tuple(name for name, value in staged.items() if value.dtype.kind in "fc" or value.ndim)
+    rest = {name: guarded_value(value) for name, value in kwargs.items() if name not in names}
+    return by_name(function, names), [*args, *[staged[name] for name in names]], rest
+
+
 def _as_one_operation(function: Function, args: Value, kwargs: Value) -> Value | None:
     """Record a call as one operation; return None if a derivative needs its rule, or if the call makes a view."""
     ruled, given = function in FUNCTIONS, (args, tuple(kwargs.values()))
-    direct = (not ruled or function in COMPOSED) and traced.staging(args) is not None  # its arguments are seen
     # If an argument is a function, the values that it closes over would not be recorded.
-    if not direct or _under_derivative(given) or (ruled and any(map(inspect.isroutine, args))):
+    if ruled and (function not in COMPOSED or any(map(inspect.isroutine, args))):
+        return None
+    if _under_derivative(given):
+        return None
+    function, args, kwargs = _by_position(function, args, kwargs)
+    if traced.staging(args) is None:
         return None
     result = record(unruled_primitive(function), *args, **kwargs)
     return None if ruled and _shares_memory(result, given) else result
@@ -131,8 +150,9 @@ class Staged(TracedArray):
         if function in SHAPED_BY_DATA and not _under_derivative(args):
             return function(*_asked(function, args), **kwargs)
         if function in CONSTANT:  # the keys of a lexsort, a tuple of arrays, become the rows of one array
-            arrays = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
-            return record(constant_primitive(function), *arrays, **kwargs)
+            args = [np.stack(a) if type(a) in (tuple, list) and traced.traced_inside(a) else a for a in args]
+            function, args, kwargs = _by_position(function, args, kwargs)
+            return record(constant_primitive(function), *args, **kwargs)
         if (result := _as_one_operation(function, args, kwargs)) is not None:
             return result
         return super().__array_function__(function, types, args, kwargs)
