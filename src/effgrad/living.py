@@ -1,16 +1,17 @@
-"""Weak tables: each entry lasts only as long as its key object lives.
+"""Weak tables: each entry lasts only as long as its object lives.
 
-The tables of the module `weakref` remove a dead key by a callback written in Python. The callback may run between any
-two instructions, and an interrupt that arrives within it is lost. Here only C code runs when a key dies.
+The tables of the module `weakref` remove a dead entry by a callback written in Python. The callback may run between any
+two instructions, and an interrupt that arrives within it is lost. Here only C code runs when an object dies.
 """
 
 import functools
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
+Name = TypeVar("Name")
 
 
 class LivingTable(Generic[Key, Item]):
@@ -56,3 +57,36 @@ class LivingSet(LivingTable[Key, None]):
         """Add an object."""
         if key not in self:
             self[key] = None
+
+
+class LivingItems(dict[Name, "weakref.ref[Item]"]):
+    """A mapping of names to objects that it holds weakly; an entry lasts as long as its object lives."""
+
+    def enter(self, name: Name, item: Item) -> Item:
+        """Enter an object by a name, and return it."""
+        self[name] = weakref.ref(item, functools.partial(self.pop, name))
+        return item
+
+    def item(self, name: Name) -> Item | None:
+        """The object that has a name, or None."""
+        known = self.get(name)
+        return None if known is None else known()
+
+
+def for_each_living(compute: Callable[[Key], Item]) -> Callable[[Key], Item]:
+    """Return a function of one object that remembers each result as long as the object lives."""
+    results: dict[int, Item] = {}
+    living: dict[int, list[object]] = {}
+
+    @functools.wraps(compute)
+    def remembered(key: Key) -> Item:
+        place = id(key)
+        try:
+            return results[place]
+        except KeyError:
+            result = compute(key)
+        living[place] = [weakref.ref(key, functools.partial(table.pop, place)) for table in (results, living)]
+        results[place] = result
+        return result
+
+    return remembered

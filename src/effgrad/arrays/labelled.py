@@ -12,17 +12,18 @@ import numpy as np
 from effgrad.arrays.layout import NUMERIC_KINDS
 from effgrad.arrays.value import LISTS, Tracer, operations
 from effgrad.errors import NoRule
+from effgrad.living import for_each_living
 from effgrad.vocabulary import Function, Value
 
 
-@functools.lru_cache(1000)
+@for_each_living
 def _holds_labels(kind: type) -> bool:
     return any(base.__module__.partition(".")[0] in ("pandas", "xarray") for base in kind.__mro__)
 
 
 def labelled(value: Value) -> bool:
     """Whether a value is a table of pandas or xarray."""
-    return not isinstance(value, Tracer) and _holds_labels(type(value))  # type: ignore[arg-type]
+    return not isinstance(value, Tracer) and _holds_labels(type(value))
 
 
 def of_pandas(value: Value) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 from effgrad.effects.collector import AGEING
 from effgrad.effects.effect import frames, install
 from effgrad.effects.effect_errors import ContinuationEscaped, EffectError, ResumedTwice
+from effgrad.living import for_each_living
 from effgrad.vocabulary import Activation, Object
 
 # Whenever this many more clauses are pending, they are moved to the collector's oldest generation (`collector.py`).
@@ -194,7 +195,7 @@ def end(activation: Activation) -> None:
     activation.finally_()
 
 
-@functools.cache
+@for_each_living
 def defers(handler: type) -> bool:
     """Return whether a handler has clauses that wait for the rest of the program."""
     return any(hasattr(getattr(handler, name), "_defers") for name in dir(handler))

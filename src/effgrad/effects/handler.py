@@ -9,16 +9,17 @@ name (`State.get()`) finds the nearest activation in the current context.
 one, run outside the handler. Sigal 2024, section 3.1.
 """
 
-import functools
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
+from functools import partial
 from typing import Any, Generic, TypeVarTuple
 
 from effgrad.effects.clauses import Abort, end, unwind
 from effgrad.effects.collector import recording
 from effgrad.effects.effect import Frame, Request, activations, forget, frames
+from effgrad.living import for_each_living
 from effgrad.vocabulary import Activation, Object
 
 Effects = TypeVarTuple("Effects")
@@ -66,7 +67,7 @@ class Handler(Generic[*Effects]):
         activation._pending = []
         activation.serial = next(_serial)
         activation.alive = True
-        names = _effects(type(self)) if instance is None else (instance,)  # type: ignore[arg-type]
+        names = _effects(type(self)) if instance is None else (instance,)
         activation._frame = Frame(activation, names, frames.get())
         if activation.records:
             recording(activation._frame)
@@ -76,7 +77,7 @@ class Handler(Generic[*Effects]):
         return activation
 
     def __enter__(self) -> Object:
-        if (name := _needing_result(type(self))) is not None:  # type: ignore[arg-type]
+        if (name := _needing_result(type(self))) is not None:
             raise TypeError(
                 f"{type(self).__name__}.{name} needs the result of the program, which a with block does not have: "
                 "use handle(handler, f)"
@@ -150,12 +151,12 @@ def handle(
     >>> handle(Answer(), lambda: Ask.ask() + 1)
     43
     """
-    engine = _engine(type(handler))  # type: ignore[arg-type]
+    engine = _engine(type(handler))
     if shallow and engine == "multi":
         raise TypeError(f"{type(handler).__name__} has @multi clauses, which cannot be handled shallowly")
     continuations = _continuations() if engine is not None else None
     activation = handler._activate(instance)
-    program = functools.partial(f, *args, **kwargs) if args or kwargs else f
+    program = partial(f, *args, **kwargs) if args or kwargs else f
     if continuations is not None:
         begin = continuations.suspended_program(activation, program, again=engine == "multi", shallow=shallow)
         # While a clause waits for the result, this frame waits with it, so it must hold nothing else.
@@ -214,7 +215,7 @@ class _Shallow:
         return request.call(clause, frame)
 
 
-@functools.cache
+@for_each_living
 def _effects(handler: type) -> tuple[Object, ...]:
     """The effects that a handler class is declared for."""
     for base in getattr(handler, "__orig_bases__", ()):
@@ -223,7 +224,7 @@ def _effects(handler: type) -> tuple[Object, ...]:
     return ()
 
 
-@functools.cache
+@for_each_living
 def _engine(handler: type) -> str | None:
     """Return "control" or "multi", the kind of continuation that a handler's clauses are given, or None."""
     engines = {getattr(getattr(handler, name), "_engine", None) for name in dir(handler)} - {None}
@@ -232,7 +233,7 @@ def _engine(handler: type) -> str | None:
     return engines.pop() if engines else None
 
 
-@functools.cache
+@for_each_living
 def _needing_result(handler: type) -> str | None:
     """The name of a clause of a handler that needs the handled result, or None."""
     return next((name for name in dir(handler) if getattr(getattr(handler, name), "_needs_result", False)), None)

@@ -4,7 +4,6 @@ NumPy would call the methods of these objects as they are written, without rules
 the array or the list of items is made first, by the rewritten methods.
 """
 
-import functools
 import operator
 from types import FunctionType
 
@@ -13,6 +12,7 @@ import numpy as np
 from effgrad.arrays.labelled import labelled, of_pandas
 from effgrad.arrays.value import LISTS, Tracer, is_foreign, traced_inside
 from effgrad.arrays.written import read
+from effgrad.living import for_each_living
 from effgrad.program.carries import carries
 from effgrad.program.classes import is_builtin
 from effgrad.program.rewritten import SOURCES, root_of
@@ -31,7 +31,7 @@ def coerced(value: Object) -> Object:
     if is_builtin(value) or isinstance(value, np.ndarray) or is_of_library(value):
         return value
     method, kind = method_of_protocol(value, "__array__"), type(value)
-    asked = method is not None or not hasattr(kind, "__array__") and _has_items(kind)  # type: ignore[arg-type]
+    asked = method is not None or not hasattr(kind, "__array__") and _has_items(kind)
     if not asked or not carries((value,), {}):
         return value
     if method is not None:
@@ -55,7 +55,7 @@ def is_of_library(value: Object) -> bool:
     return isinstance(value, Tracer) or foreign or labelled(value)
 
 
-@functools.lru_cache(1000)
+@for_each_living
 def _has_items(kind: Object) -> bool:
     """Whether NumPy takes objects of a class for sequences, if they are no arrays."""
     others = issubclass(kind, dict | str | bytes | bytearray | memoryview) or hasattr(kind, "tocsr")

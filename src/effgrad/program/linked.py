@@ -1,7 +1,7 @@
 """Functions without source: their code is unchanged, but a look-up of a global name gives the name's rule."""
 
 from collections.abc import Callable
-from types import CellType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,16 @@ class Linked(dict[str, Any]):
 
     def __getitem__(self, name: str) -> Object:
         return self.link(self.names[name])
+
+
+def cells_of(code: CodeType, f: FunctionType) -> tuple[CellType, ...] | None:
+    """The cells of a function for other code, or None if it has not all of them."""
+    closure = f.__closure__ or ()
+    names = code.co_freevars
+    if not names and not closure:
+        return closure
+    cells = dict(zip(f.__code__.co_freevars, closure, strict=True))
+    return tuple(map(cells.__getitem__, names)) if cells.keys() >= set(names) else None
 
 
 def content(cell: CellType) -> Object:

@@ -41,7 +41,7 @@ from effgrad.program.dispatch import Unread
 from effgrad.program.handed import each_item, hand_out
 from effgrad.program.held_data import of_held_data
 from effgrad.program.known import Known, Standing
-from effgrad.program.linked import Linked, LinkedUfunc, Namespace, content, like
+from effgrad.program.linked import Linked, LinkedUfunc, Namespace, cells_of, content, like
 from effgrad.program.listed import with_listed_values
 from effgrad.program.methods import bound_method, in_memory, of_array, of_number, of_traced
 from effgrad.program.object_arrays import of_objects, with_objects
@@ -80,8 +80,7 @@ def function(f: Any) -> Object:
         return f
     if f.__code__ is _READ:
         return call(f.__dict__["reads"])
-    target = _function(f)
-    return KNOWN.keep_for_session(f, target) if f.__closure__ else KNOWN.keep(f, target)
+    return KNOWN.keep_function(f, _function(f))
 
 
 def _function(f: Any) -> Object:
@@ -107,11 +106,10 @@ def rewritten(f: FunctionType) -> Object:
     code = SOURCES.counterpart(f.__code__, f.__globals__)
     if code is None and is_generated(f):
         return initialiser(f, call, linked(f))
-    cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-    if code is None or set(code.co_freevars) - set(cells):
+    closure = None if code is None else cells_of(code, f)
+    if closure is None:
         return linked(f)
-    closure = tuple(cells[name] for name in code.co_freevars)
-    return like(f, FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure))
+    return like(f, FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure))  # type: ignore[arg-type]
 
 
 def linked(f: FunctionType) -> FunctionType:
@@ -333,7 +331,7 @@ def a_class(c: Object) -> Object:
             rule = functools.partial(construct, c)
         else:
             rule = c if python else compiled(c)
-    return KNOWN.keep(c, hashed.holder(rule) if c in hashed.HASHING else rule)
+    return KNOWN.keep_class(c, hashed.holder(rule) if c in hashed.HASHING else rule)
 
 
 def _has_target(f: Any) -> bool:

@@ -18,10 +18,11 @@ import linecache
 import re
 import sys
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, ModuleType
 
 from effgrad import forks
+from effgrad.living import LivingItems, LivingTable
 from effgrad.program import loops as loops
 from effgrad.program import matching as matching
 from effgrad.program import stores as stores
@@ -46,6 +47,13 @@ _HOLD_IMPORTS = ("import", "from", "if", "try", "with", "for", "while")
 
 class NoSource(Exception):
     """The code of a function does not match its source: there is none, it has changed, or another tool rewrote it."""
+
+
+class Statement(list[tuple[CodeType, CodeType]]):
+    """The code objects in one top-level statement of a module, each with its rewritten one."""
+
+    def __init__(self, module: "Module") -> None:
+        self.module = module
 
 
 class Module:
@@ -120,29 +128,35 @@ def _imports(body: list[Object]) -> Iterator[Object]:
 
 
 class Sources:
-    """The rewritten code of every function that was rewritten, by its code object."""
+    """The rewritten code of every function that was rewritten, by its code object.
+
+    All lasts as long as the code objects that were searched for: they keep their statements, which keep the module and
+    the rewritten code. A program made by `exec` leaves nothing behind.
+    """
 
     def __init__(self) -> None:
-        self.modules: dict[str, Module] = {}
-        # Code objects and their rewritten ones, by file, first line of the statement, and how the statement was found.
-        self.pairs: dict[tuple[str, int, str], list[tuple[CodeType, CodeType]]] = {}
-        # By id, since code objects hash slowly. The code is kept alive, so that no other object gets its id.
-        self.known: dict[int, tuple[CodeType, CodeType | None]] = {}
-        self.rewritten: dict[int, CodeType] = {}
+        self.modules: LivingItems[str, Module] = LivingItems()
+        # The statements by file, first line, and how they were found.
+        self.statements: LivingItems[tuple[str, int, str], Statement] = LivingItems()
+        # By code object: the rewritten code, and the statements that were searched.
+        self.known: LivingTable[CodeType, tuple[CodeType | None, list[Statement]]] = LivingTable()
+        # Those that were rewritten, by id, since code objects hash slowly.
+        self.rewritten: LivingItems[int, CodeType] = LivingItems()
         self.lock = forks.lock()
         self.operations: ModuleType | None = None
 
     def counterpart(self, code: CodeType, names: dict[str, Object]) -> CodeType | None:
         """Return the rewritten code for a code object, or None if its source is not found."""
-        known = self.known.get(id(code))
+        known = self.known.get(code)
         if known is None:
             with self.lock:
+                searched: list[Statement] = []
                 try:
-                    found = self._find(code, names)
+                    found = self._find(code, names, searched)
                 except (NoSource, SyntaxError, RecursionError, ValueError):
                     found = None
-                known = self.known[id(code)] = code, found
-        return known[1]
+                known = self.known[code] = found, searched
+        return known[0]
 
     def read_text(self, text: str, mode: str) -> CodeType:
         """Return the rewritten code of a string for `eval` or `exec`."""
@@ -154,29 +168,34 @@ class Sources:
             numbers = place_numbers(tree, text)
             code = compile(tree, "<string>", mode, dont_inherit=True)
             code = _linked(code, {**reader.constants, OPERATIONS: self.operations, NUMBERS: numbers})
-            self.rewritten.update((id(part), part) for part, _ in _paired(code, code))
+            self._enter(_paired(code, code))
         return code
 
-    def _find(self, code: CodeType, names: dict[str, Object]) -> CodeType:
+    def _enter(self, pairs: Iterable[tuple[CodeType, CodeType]]) -> None:
+        for _, new in pairs:
+            self.rewritten.enter(id(new), new)
+
+    def _find(self, code: CodeType, names: dict[str, Object], searched: list[Statement]) -> CodeType:
         file = code.co_filename
         lines = source_lines(file, names)
-        module = self.modules.get(file)
+        module = self.modules.item(file)
         if module is None or module.lines is not lines:
-            module = self.modules[file] = Module(lines, names.get("__name__", ""))
-            self.pairs = {key: pairs for key, pairs in self.pairs.items() if key[0] != file}
-        key = file, max(start for start in module.starts if start < code.co_firstlineno)
-        pairs: list[tuple[CodeType, CodeType]] = []
+            module = self.modules.enter(file, Module(lines, names.get("__name__", "")))
+            for key in [key for key in self.statements.copy() if key[0] == file]:
+                self.statements.pop(key, None)
+        start = max(start for start in module.starts if start < code.co_firstlineno)
         for statements in (module.statements, module.statements_of_all):
-            known = self.pairs.get((*key, statements.__name__))
+            name = file, start, statements.__name__
+            known = self.statements.item(name)
             if known is None:  # compile each statement once, even if it does not contain the code
-                known = self.pairs[*key, statements.__name__] = []
+                known = self.statements.enter(name, Statement(module))
                 with contextlib.suppress(SyntaxError):
                     known += self._compiled(statements(code.co_firstlineno), module, code)
+            searched.append(known)
             found = next((new for before, new in known if before == code), None)
             if found is not None:
                 return found
-            pairs = known or pairs
-        return _alike(code, pairs)
+        return _alike(code, searched[-1] or searched[0])
 
     def _compiled(self, statements: list[ast.stmt], module: Module, code: CodeType) -> list[tuple[CodeType, CodeType]]:
         flags = code.co_flags & _FUTURE
@@ -187,7 +206,7 @@ class Sources:
         changed = [new for statement in statements for new in reader.read(statement)]
         after = compile(ast.Module([*module.imports, *changed], []), file, "exec", flags, dont_inherit=True)
         pairs = list(_paired(before, _linked(after, {**reader.constants, OPERATIONS: self.operations})))
-        self.rewritten.update((id(new), new) for _, new in pairs)
+        self._enter(pairs)
         return pairs
 
 

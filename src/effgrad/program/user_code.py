@@ -142,6 +142,7 @@ class user_code(session):  # noqa: N801 (a context)
     def __exit__(self, kind: Object, error: BaseException | None, traceback: Object) -> None:
         if self.outermost is not None:
             session.__exit__(self, kind, error, traceback)
+            forget_classes()
         try:
             if error is not None:
                 explain(error)
