@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 import llvmlite
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from effgrad import forks
 from effgrad.stage.native.cache import Cache
@@ -211,7 +212,10 @@ class Engine:
         # The texts say what to unroll. LLVM's own choice took twice as long to compile, and its code was no faster.
         options.loop_unrolling, options.loop_interleaving = False, interleaved
         builder = llvm.create_pass_builder(self.machine, options)
-        builder.getModulePassManager().run(module, builder)
+        passes = builder.getModulePassManager()
+        passes.run(module, builder)
+        if type(passes)._dispose is ffi.ObjectRef._dispose:  # llvmlite 0.50 frees no passes of modules, 0.06 MB each
+            NewPassManager._dispose(passes)
         code: bytes = self.machine.emit_object(module)
         return code
 
