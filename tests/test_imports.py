@@ -53,3 +53,11 @@ def test_the_version_is_the_same_everywhere():
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"\nversion: {project['version']}\n" in citation
     assert re.fullmatch(r"\d+\.\d+\.\d+", project["version"])
+
+
+def test_the_import_leaves_no_handler_behind_and_the_collector_on():
+    """While effgrad is imported, a frame says that survivors of a collection are not to be traversed again."""
+    code = "import effgrad, gc; from effgrad.effects.effect import frames; print(frames.get(), gc.isenabled())"
+    assert python(f"import gc; before = gc.get_threshold(); {code}; print(gc.get_threshold() == before)") == [
+        "None", "True", "True"
+    ]

@@ -18,6 +18,8 @@ first Python instruction after it. If that instruction belongs to a callback, th
 import functools
 import gc
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from effgrad.effects.effect import Frame, frames
 
@@ -80,3 +82,15 @@ gc.callbacks.append(functools.partial(getattr, CallbackTarget()))
 def recording(frame: Frame) -> None:
     """Note on a frame that its handler records."""
     frame.record = AGEING.asked()
+
+
+@contextmanager
+def ageing() -> Iterator[None]:
+    """A context, for imports, in which the objects that survive a collection are not traversed again."""
+    frame = Frame(None, (), frames.get())
+    recording(frame)
+    before = frames.set(frame)
+    try:
+        yield
+    finally:
+        frames.reset(before)
