@@ -99,6 +99,35 @@ def by_c_pointer(x):
     return weighted(a, x)
 
 
+def by_c_number(x):
+    a = np.zeros(4)
+    a[:3] = x
+    pointer = a.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+    pointer.contents.value = 3.0
+    return weighted(a, x)
+
+
+class Four(ctypes.Structure):
+    _fields_ = (("first", ctypes.c_double), ("others", ctypes.c_double * 3))
+
+
+def by_c_structure(x):
+    numbers = Four()
+    a = np.frombuffer(numbers)
+    a[:3] = x
+    numbers.first = 2.0
+    numbers.others[1] = numbers.first + 1.0
+    setattr(numbers, "first", numbers.others[1] * 0.5)  # noqa: B010
+    return weighted(a, x)
+
+
+def by_c_function(x):
+    a, b = np.zeros(4), np.arange(4.0)
+    a[1] = x
+    ctypes.memmove(a[2:].ctypes.data, b[1:].ctypes.data, 16)
+    return weighted(a, x)
+
+
 def by_array(x):
     numbers = array.array("d", [0.0, 1.0, 2.0, 4.0])
     a = np.frombuffer(numbers)
@@ -152,7 +181,8 @@ def in_checkpoints(x):
 
 PROGRAMS = (
     by_element, by_traced_element, over_traced_elements, by_slice, by_cast, in_a_loop, of_two_axes, by_c_array,
-    by_c_pointer, by_array, by_bytes, by_file, beside_constants, in_checkpoints,
+    by_c_pointer, by_c_number, by_c_structure, by_c_function, by_array, by_bytes, by_file,
+    beside_constants, in_checkpoints,
 )  # fmt: skip
 
 
@@ -190,8 +220,14 @@ def test_a_write_of_single_bytes_of_a_traced_number_is_refused():
         data[9] = 3
         return a.sum()
 
-    with pytest.raises(EffgradError, match="bytes of a traced number were written to"):
-        grad(f)(X)
+    def by_c(x):
+        a = np.full(4, x)
+        ctypes.memset(a.ctypes.data, 0, 12)
+        return a.sum()
+
+    for program in (f, by_c):
+        with pytest.raises(EffgradError, match="bytes of a traced number were written to|traced value"):
+            grad(program)(X)
 
 
 def test_traced_numbers_that_compiled_code_moves_are_refused():

@@ -11,6 +11,7 @@ from types import ClassMethodDescriptorType, FunctionType, ModuleType
 from effgrad.arrays.marks import marking
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import READERS
+from effgrad.program import buffer_objects
 from effgrad.program.handed import from_compiled, is_compiled
 from effgrad.program.held_data import in_memory
 from effgrad.program.own_numbers import OF_FLOAT, read_number
@@ -165,7 +166,7 @@ def _put(owner: Value, name: str, value: Value, found: Value) -> None:
     elif "__setattr__" in special_of(type(owner)):
         object.__setattr__(owner, name, value)
     else:
-        setattr(owner, name, value)
+        buffer_objects.put(owner, name, value)
 
 
 def remove(owner: Value, name: str) -> None:

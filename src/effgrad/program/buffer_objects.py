@@ -1,4 +1,4 @@
-"""Objects that share memory with arrays and are no arrays: memoryviews, `bytearray`, `array.array`, ctypes' arrays.
+"""Objects that share memory with arrays and are no arrays: memoryviews, `bytearray`, `array.array`, ctypes' objects.
 
 An element of a memoryview of an array is an element of the array, and is read and written as such. Any other object
 writes by itself. Which elements of the arrays that hold traced values have changed is then found in their memory.
@@ -21,7 +21,8 @@ from effgrad.program.plain_writes import takes
 from effgrad.vocabulary import Array, Function, Object
 
 BUFFERS = frozenset((memoryview, bytearray, array.array, mmap.mmap))
-_OF_C = (ctypes.Array, ctypes._Pointer)
+FUNCTIONS_OF_C: Any = type(ctypes.memset).__mro__[1]  # the base of all their classes
+_OF_C = (ctypes.Array, ctypes._Pointer, ctypes._SimpleCData, ctypes.Structure, ctypes.Union)
 # The formats of the elements of memoryviews that can hold traced values.
 _FORMATS = frozenset(("f", "d", "Zf", "Zd"))
 
@@ -70,6 +71,27 @@ def store(buffer: Any, key: Object, value: Object, write_item: Function) -> None
     write_item(np.asarray(value) if type(value) is memoryview else value, found, key)
 
 
+def put(owner: Any, name: str, value: Object) -> None:
+    """Perform `owner.name = value`, where the attribute of an object of ctypes is in its memory."""
+    if memories and isinstance(owner, _OF_C):
+        field = getattr(getattr(type(owner), name, None), "size", ctypes.sizeof(owner))
+        watched(lambda: setattr(owner, name, value), (owner,), field)
+    else:
+        setattr(owner, name, value)
+
+
+def of_c(f: Function) -> Object:
+    """Return the target of a function of C, which may write to any memory: it is given addresses."""
+
+    def called(*args: Object, **kwargs: Object) -> Object:
+        if not memories:
+            return f(*args, **kwargs)
+        return watched(lambda: f(*args, **kwargs), [ctypes.pointer(ctypes.c_byte())])
+
+    called.__name__ = getattr(f, "__name__", "a function of C")  # for errors
+    return called
+
+
 def writing(f: Object, target: Object) -> Object:
     """Return the target of a compiled function that may write to a buffer: one of its arguments, or its owner."""
     owner = getattr(f, "__self__", None)
@@ -82,15 +104,18 @@ def writing(f: Object, target: Object) -> Object:
     return called
 
 
-def watched(write: Callable[[], Object], buffers: Object) -> Object:
-    """Call a function that may write to buffers, and log the writes in the memories that share memory with them."""
+def watched(write: Callable[[], Object], buffers: Object, size: int | None = None) -> Object:
+    """Call a function that may write to buffers, and log the writes in the memories that share memory with them.
+
+    It writes items of `size` bytes, which is by default that of the buffers' items.
+    """
     for memory in map(_bytes_of, buffers):
         if memory is not None:
             preserve(memory)
     shared = [(memory, owner, memory.flat.copy()) for memory, owner in _memories() if _meets(owner, buffers)]
     result = write()
     for memory, _, before in shared:
-        _log(memory, before, min(map(_size_of_item, buffers)))
+        _log(memory, before, size or min(map(_size_of_item, buffers)))
     return result
 
 
@@ -121,7 +146,7 @@ def _memories() -> Iterator[tuple[Memory, Array]]:
 
 def _bytes_of(buffer: Any) -> Any:
     """Return the memory of a buffer as an array, and None for a pointer, which does not say how long it is."""
-    return None if isinstance(buffer, ctypes._Pointer) else np.asarray(memoryview(buffer))
+    return None if isinstance(buffer, ctypes._Pointer) else np.frombuffer(buffer, np.uint8)
 
 
 def _meets(owner: Array, buffers: Object) -> bool:

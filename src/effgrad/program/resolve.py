@@ -380,6 +380,8 @@ def instance(f: Any) -> Object:
     how = getattr(type(f), "__call__", None)  # noqa: B004 (the function itself is wanted)
     if type(f) is OnDemand:
         return f
+    if isinstance(f, buffer_objects.FUNCTIONS_OF_C):
+        return buffer_objects.of_c(reading_callbacks(f))
     if not _has_target(how):
         return reading_callbacks(f)
     target = call(how)
