@@ -37,6 +37,7 @@ from effgrad.stage.native.nests import Nest, without_conflicts
 from effgrad.stage.native.outline import outlined
 from effgrad.stage.native.saves import Stacks
 from effgrad.stage.native.scalars import TYPES, Body, literal, memory_type
+from effgrad.stage.native.stencil_adjoints import gathered
 from effgrad.stage.native.step_products import blocked
 
 # A Map is unrolled if it has at most this many points, and operations in all. It must have fewer points if its buffers
@@ -53,7 +54,7 @@ class Function(Stacks):
 
     def __init__(self, region: Region) -> None:
         super().__init__(Body())
-        region = blocked(outlined(region, has_code))
+        region = gathered(blocked(outlined(region, has_code)))
         self.region, self.ranges = region, ranges_of(region.block)
         self.kernels: dict[str, Body] = {}
         self.order: list[Buffer] = []
