@@ -7,6 +7,7 @@ from dataclasses import replace
 from effgrad.stage.loop.activity import without_dead
 from effgrad.stage.loop.affine import Affine, affine, fresh, variable
 from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, load, topological
+from effgrad.stage.loop.chunks import in_chunks
 from effgrad.stage.loop.distribution import distributed
 from effgrad.stage.loop.element import ADD, MULTIPLY, NEGATIVE, SUBTRACT, replaced
 from effgrad.stage.loop.ir import Block, Map, Repeat, Statement, Store, accesses, parts, rebuilt, rewritten, writes_in
@@ -25,7 +26,7 @@ _CHEAP = (ADD, SUBTRACT, MULTIPLY, NEGATIVE)
 def improved(block: Block, outputs: Iterable[Buffer]) -> Block:
     """Optimise a block; it computes the same outputs."""
     outputs = list(outputs)
-    return interchanged(numbers_apart(distributed(sharing(without_dead(block, outputs)), outputs)))
+    return interchanged(numbers_apart(in_chunks(distributed(sharing(without_dead(block, outputs)), outputs), outputs)))
 
 
 # Equal values

@@ -134,7 +134,7 @@ def _size(box: Box) -> int:
 
 @dataclass
 class _Place:
-    """The place of a store: along each axis, the variable of the box that moves it, and the elements from start to stop.
+    """The place of a store: for each axis the variable of the box that moves it, and the elements from start to stop.
 
     The variable is None along an axis where the store stays at one element.
     """
