@@ -140,9 +140,28 @@ def in_place(x):
     yield whole
 
 
+def gaps_filled_in_place(x):
+    """`fillna`, `ffill` and `dropna` in place were refused, and so was `fillna` with a limit."""
+    s, t, u, v = (pd.Series(with_gap(x)) for _ in range(4))
+    s.fillna(x[1], inplace=True)
+    t.ffill(inplace=True)
+    u.dropna(inplace=True)
+    v.dropna(inplace=True, ignore_index=True)
+    yield from (s, t, u, v, pd.Series(with_gap(x)).dropna(ignore_index=True) * v)
+    plain = pd.Series([np.nan, 2.0, np.nan])
+    plain.fillna(x[2] * x[0], inplace=True, limit=1)
+    yield plain
+    table = pd.DataFrame({"a": with_gap(x), "b": with_gap(x) * 2, "c": [np.nan] * 3 + [1.0] * 4})
+    before = table.copy()
+    table.fillna(x[3], inplace=True, limit=1)
+    yield from (table, before)
+    before.fillna({"a": x[1], "c": 2.0}, inplace=True)
+    yield before
+
+
 PROGRAMS = [
     reduced_windows, applied_windows, pairs_of_columns, decaying_windows, rows, filled_gaps, groups, order, written,
-    bins, counted_bins, in_place,
+    bins, counted_bins, in_place, gaps_filled_in_place,
 ]  # fmt: skip
 
 

@@ -1,11 +1,13 @@
 """`stop_gradient`, and the choice of derivatives at kinks."""
 
-
 import numpy as np
 import optree
 
+from effgrad.arrays.labelled import labelled, with_numbers
 from effgrad.arrays.value import Tracer, plain
+from effgrad.errors import Detached
 from effgrad.primitives.kinks import Kinks
+from effgrad.program.caches import carries_inside
 from effgrad.vocabulary import Value
 
 
@@ -13,7 +15,7 @@ def stop_gradient(x: Value) -> Value:
     """Replace every traced value in a pytree by its plain value, which is a constant to every derivative.
 
     Arguments:
-        x: a pytree, which may contain sparse matrices.
+        x: a pytree, which may contain sparse matrices, and tables of pandas and xarray.
 
     Returns:
         A pytree of the same structure, of plain numbers and arrays.
@@ -23,10 +25,19 @@ def stop_gradient(x: Value) -> Value:
     """
 
     def constant_of(leaf: Value) -> Value:
-        if not isinstance(leaf, Tracer):
-            return leaf.without_derivative() if hasattr(leaf, "without_derivative") else leaf
-        value = plain(leaf)
-        return value.copy() if isinstance(value, Tracer) else np.copy(value)[()]
+        if isinstance(leaf, Tracer):
+            value = plain(leaf)
+            return value.copy() if isinstance(value, Tracer) else np.copy(value)[()]
+        if hasattr(leaf, "without_derivative"):
+            return leaf.without_derivative()
+        if labelled(leaf):
+            return with_numbers(leaf, constant_of)
+        if not callable(leaf) and carries_inside([leaf]):
+            raise Detached(
+                f"stop_gradient takes numbers, arrays, tables and containers of them; an object of the class "
+                f"{type(leaf).__name__!r} keeps its traced values: stop them before they are put into it"
+            )
+        return leaf
 
     return optree.tree_map(constant_of, x)
 

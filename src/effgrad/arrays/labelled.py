@@ -78,6 +78,22 @@ def _values_of(table: Value) -> Value:
     return np.stack(columns).T if numbers and any(isinstance(column, Tracer) for column in columns) else None
 
 
+def with_numbers(table: Value, convert: Function) -> Value:
+    """Return a table whose traced numbers are converted; return a table without traced numbers unchanged."""
+    if not of_pandas(table):
+        if hasattr(table, "data_vars"):  # several arrays of xarray
+            return table.map(lambda array: with_numbers(array, convert))
+        return table.copy(data=convert(table.data)) if of_traced(table) else table
+    if hasattr(table, "columns"):
+        columns = [with_numbers(table.iloc[:, place], convert) for place in range(len(table.columns))]
+        return _beside(columns, table) if holds_traced_numbers(table) else table
+    values = operations.read(table._values)
+    if not isinstance(values, Tracer):
+        return table
+    labels = {"index": table.index} if hasattr(table, "index") else {}
+    return type(table)(convert(values), name=table.name, **labels)
+
+
 def without_labels(value: Value) -> Value:
     """Return the array of a table, with traced numbers or plain ones; return other values unchanged."""
     array = to_array(value)
@@ -111,14 +127,19 @@ def on_table(ufunc: np.ufunc, inputs: Sequence[Value], **options: Value) -> Valu
 
 def _on_columns(ufunc: np.ufunc, inputs: Sequence[Value], frame: Value) -> Value:
     """Apply a ufunc to each column of a frame; of a vector operand, each column gets the element at its position."""
-    import pandas as pd
-
     if any(np.ndim(x) > 1 for x in inputs if x is not frame):
         raise NoRule(f"numpy.{ufunc.__name__} has a derivative rule for a frame and a row of numbers: take a column")
     columns = [
         on_table(ufunc, [frame.iloc[:, place] if x is frame else x[place] if np.ndim(x) else x for x in inputs])
         for place in range(len(frame.columns))
     ]
-    found = pd.concat(columns, axis=1)
+    return _beside(columns, frame)
+
+
+def _beside(columns: list[Value], frame: Value) -> Value:
+    """Return a frame of columns with the names of another frame's."""
+    import pandas as pd
+
+    found = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=frame.index)
     found.columns = frame.columns
     return found

@@ -27,9 +27,13 @@ from effgrad.arrays.value import LISTS, Tracer, depends, example, known, plain, 
 from effgrad.arrays.written import read
 from effgrad.errors import EffgradError, NoRule
 from effgrad.functions import pandas_groups, pandas_windows
-from effgrad.functions.scipy.tables import Calling, Method
+from effgrad.functions.scipy.tables import Calling, Method, Writing
 from effgrad.primitives.given import as_computed
+from effgrad.program.rewritten import SOURCES
 from effgrad.vocabulary import Value
+
+# From here on no column sees what is done in place to another one.
+COPIES_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 
 
 def _traced(self: Value) -> bool:
@@ -55,8 +59,8 @@ def _taken(array: Value, indexer: Value, axis: int, fill_value: Value, allow_fil
 
 def _padded(self: Value, *, method: str, inplace: bool = False, limit: Value = None, limit_area: Value = None) -> Value:
     """Fill each gap of a column with the last value before it, or the first one behind it, at most `limit` steps."""
-    if inplace or limit_area is not None:
-        raise NoRule("pandas' ffill and bfill have a derivative rule without inplace and limit_area")
+    if inplace and not COPIES_ON_WRITE or limit_area is not None:
+        raise NoRule("pandas' ffill and bfill have a derivative rule without limit_area, before pandas 3 not in place")
     values = read(self.values)
     values = values[..., ::-1] if method.startswith("b") else values
     known = ~np.isnan(plain(values))
@@ -68,11 +72,11 @@ def _padded(self: Value, *, method: str, inplace: bool = False, limit: Value = N
 
 
 def _dropna(self: Value, *, axis: Value = 0, inplace: bool = False, how: Value = None, **options: Value) -> Value:
-    if inplace or options.get("ignore_index"):
-        raise NoRule("pandas' dropna has a derivative rule without inplace and ignore_index")
     values = read(self._values)
     known = np.flatnonzero(~np.isnan(plain(values)))
-    return pd.Series(values[known], index=self.index[known], name=self.name)
+    index = None if options.get("ignore_index") else self.index[known]
+    result = pd.Series(values[known], index=index, name=self.name)
+    return self._update_inplace(result) if inplace else result
 
 
 def _diff(self: Value, periods: int = 1) -> Value:
@@ -294,6 +298,22 @@ def _by_order(plainly: Value) -> Value:
     return rule
 
 
+def _fill(plainly: Value) -> Writing:
+    """Return the rule of a compiled function that fills the gaps of a row or of rows in place, `limit` in each."""
+
+    def rule(values: Value, fill_val: Value, *args: Value, limit: Value = None, **options: Value) -> Value:
+        now = read(values)
+        if not isinstance(now, Tracer) and not isinstance(fill_val, Tracer):
+            return plainly(values, fill_val, *args, limit=limit, **options)
+        missing = np.asarray(known(np.isnan(plain(now))))
+        if limit is not None:
+            missing &= missing.cumsum(-1) <= limit
+        vars(SOURCES.operations)["setitem"](fill_val, values, missing)
+        return int(missing.sum())
+
+    return Writing(rule)
+
+
 _interpolated.runs_python = True  # type: ignore[attr-defined]
 
 
@@ -316,6 +336,8 @@ def _by_example(ask: Value) -> Value:
 
 RULES: list[tuple[Value, str, Value]] = [
     *pandas_windows.RULES,
+    *((algos, name, _fill(getattr(algos, name, None)))
+      for name in ("scalar_fillna_inplace", "scalar_fillna_2d_inplace")),
     (algos, "nancorr", as_computed(algos.nancorr, _correlated)),
     (Block, "interpolate", Method(_interpolated, _fills)),
     (algorithms, "factorize_array", _factorized), (algorithms, "unique_with_mask", _different),

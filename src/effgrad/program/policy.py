@@ -51,7 +51,8 @@ INSPECTING_FRAMES = frozenset((
 NUMERIC_MODULES = frozenset(("math", "cmath"))
 # Functions and classes that get objects as they are, since they use only the class or identity, or read it themselves.
 BY_IDENTITY = frozenset((
-    isinstance, issubclass, id, callable, type, np.nditer, getattr(np._core.function_base, "_array_converter", type),
+    isinstance, issubclass, id, callable, type, sys.getrefcount, np.nditer,
+    getattr(np._core.function_base, "_array_converter", type),
 ))  # fmt: skip
 # Classes whose instances store the arguments unchanged.
 STORING = frozenset((dict, slice, object, itertools.repeat, itertools.count, functools.partial))
