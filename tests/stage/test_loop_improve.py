@@ -137,3 +137,14 @@ def test_a_number_that_takes_a_division_is_computed_before_a_large_map():
 
 def elements_of(s):
     return topological([t.value for t in s.stores])
+
+
+@pytest.mark.parametrize("columns", [(), (1,)], ids=["vector", "one column"])
+def test_a_matrix_that_is_multiplied_by_a_vector_is_not_stored(columns):
+    def f(x, v):
+        for _ in range(3):
+            v = (0.1 * np.sin(x.T - x)) @ v
+        return np.sum(v)
+
+    region = captured(f, np.linspace(0.0, 1.0, 5).reshape(5, 1), np.ones((5, *columns)))
+    assert not any(b.shape == (5, 5) for b in region.buffers())

@@ -157,7 +157,7 @@ class Values(Indexed):
         rows, columns = a.shape[-2:-1], b.shape[-1:] if len(b.shape) > 1 else ()
         if not same_extent(a.shape[-1], b.shape[-2] if len(b.shape) > 1 else b.shape[0]):
             raise NotCaptured(f"shapes {a.shape} and {b.shape} do not fit in a product")
-        a, b = self.in_memory_once(a) if columns else a, self.in_memory_once(b) if rows else b
+        a, b = (self.in_memory_once(x) if n and not same_extent(n[0], 1) else x for x, n in ((a, columns), (b, rows)))
         batch = broadcast_shape([a.shape[:-2], b.shape[:-2]])
         shape = [*batch, *rows, *columns, a.shape[-1]]
         names, point = new_point(shape)
