@@ -54,7 +54,8 @@ class Storage:
 
     __slots__ = (
         "base", "parts", "addresses", "dtype", "version", "writes", "written", "unwritten", "borrowed", "made_at",
-        "merged_at", "history", "rewound", "raw", "log", "visited", "stored", "constant", "maker", "__weakref__",
+        "merged_at", "history", "rewound", "raw", "log", "visited", "stored", "constant", "maker", "whole",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, base: Value, parts: tuple[Part, ...] = ()) -> None:
@@ -84,6 +85,8 @@ class Storage:
         self.raw: Any = None
         # What writes in place for the activation that owns the traced elements, if it does.
         self.stored: Any = None
+        # A weak reference to the traced array whose memory this is, for the attribute `base` of views.
+        self.whole: Any = None
         # For each address, whether the element of a traced base is a constant; None if none is known to be.
         self.constant: Any = None
 

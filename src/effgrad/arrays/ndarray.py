@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from effgrad.arrays.flags import Flags, strides_of
+from effgrad.arrays.flags import Flags, base_of, strides_of
 from effgrad.arrays.indexing import as_index
 from effgrad.arrays.keys import equal
 from effgrad.arrays.labelled import labelled, of_pandas, on_table
@@ -233,7 +233,7 @@ class ArrayMethods(Protocols):
     itemsize = property(lambda self: self.dtype.itemsize)
     strides = property(lambda self: strides_of(self))
     flags = property(lambda self: Flags(self))
-    base = None
+    base = property(lambda self: base_of(self))
     device = "cpu"
 
     def to_device(self, device: str, stream: object = None) -> Value:

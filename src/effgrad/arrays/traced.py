@@ -5,6 +5,7 @@ memory (`effgrad.arrays.memory`). Until something is written, arrays are ordinar
 which ones are views of which, and the first write makes them `Mutable`.
 """
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -323,6 +324,7 @@ def handle_of(array: Value) -> Handle:
     if handle is None:
         handle = Handle(Storage(held(array.owner, array.primal, array.shadow)))
         handle.attach(array)
+        handle.storage.whole = weakref.ref(array)
         handle.storage.note(array)
     return handle
 
