@@ -43,3 +43,23 @@ def test_views_know_their_base(name):
     answers(X, wanted)
     TRANSFORMS[name](f)
     assert runs and all(found == wanted for found in runs)
+
+
+@pytest.mark.parametrize(
+    ("f", "advice", "instead"),
+    [
+        (lambda x: (x * 1j).view(float), "np.stack([x.real, x.imag], axis=-1)",
+         lambda x: np.stack([(x * 1j).real, (x * 1j).imag], axis=-1).ravel()),
+        (lambda x: np.tile(x, 2).view(complex), "x[..., ::2] + 1j * x[..., 1::2]",
+         lambda x: np.tile(x, 2)[..., ::2] + 1j * np.tile(x, 2)[..., 1::2]),
+        (lambda x: x.view(int), "x.astype(dtype)", None),
+    ],
+    ids=["pairs", "complex numbers", "bits"],
+)  # fmt: skip
+def test_a_view_as_another_dtype_is_refused_with_an_expression_of_the_same_value(f, advice, instead):
+    with pytest.raises(effgrad.Detached) as error:
+        effgrad.grad(lambda x: np.sum(np.abs(f(x))))(X)
+    assert f"use {advice}" in str(error.value)
+    if instead is not None:
+        np.testing.assert_array_equal(f(X), instead(X))
+        assert np.all(np.isfinite(effgrad.grad(lambda x: np.sum(np.abs(instead(x)) ** 2))(X)))

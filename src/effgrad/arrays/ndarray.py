@@ -168,6 +168,11 @@ def _method(function: Any) -> Function:
     return method
 
 
+# What to write in place of a view of complex numbers as pairs of real ones, and of pairs as complex numbers.
+INSTEAD_OF_VIEWS = {
+    "cf": "np.stack([x.real, x.imag], axis=-1)", "fc": "x[..., ::2] + 1j * x[..., 1::2]",
+}  # fmt: skip
+
 class ArrayMethods(Protocols):
     """A value with the operators, attributes and methods of an array."""
 
@@ -279,8 +284,9 @@ class ArrayMethods(Protocols):
             dtype = None
         if isinstance(dtype, Tracer):
             np.empty(0).view(plain(dtype))  # NumPy's error
-        if dtype is not None and to_dtype(dtype) != self.dtype:
-            raise Detached(f"a traced array of {self.dtype} was viewed as {to_dtype(dtype)}: use x.astype(dtype)")
+        if dtype is not None and (seen := to_dtype(dtype)) != self.dtype:
+            advice = INSTEAD_OF_VIEWS.get(self.dtype.kind + seen.kind, "x.astype(dtype)")
+            raise Detached(f"a traced array of {self.dtype} was viewed as {seen}: use {advice}")
         return self[...]
 
     def astype(self, dtype: DTypeLike, order: Option = "K", *, copy: bool = True, **options: Option) -> Value:
