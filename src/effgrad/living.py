@@ -37,6 +37,9 @@ class LivingTable(Generic[Key, Item]):
         if key in self:
             self._entries.pop(id(key), None)
 
+    def clear(self) -> None:
+        self._entries.clear()
+
     def __iter__(self) -> Iterator[Key]:
         alive = (known() for known, _ in list(self._entries.values()))
         return (key for key in alive if key is not None)
@@ -71,6 +74,11 @@ class LivingItems(dict[Name, "weakref.ref[Item]"]):
         """The object that has a name, or None."""
         known = self.get(name)
         return None if known is None else known()
+
+
+def forgetting(table: dict[Name, Item], name: Name) -> Callable[..., object]:
+    """Return a weak reference's callback that drops a table entry. It runs no Python code that could be interrupted."""
+    return functools.partial(table.pop, name)
 
 
 def for_each_living(compute: Callable[[Key], Item]) -> Callable[[Key], Item]:

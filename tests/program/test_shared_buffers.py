@@ -157,6 +157,53 @@ def by_file(x):
     return weighted(a, x)
 
 
+def two_arrays_over_a_buffer(x):
+    data = bytearray(48)
+    a, b = np.frombuffer(data, count=4), np.frombuffer(data, count=2, offset=16)
+    a[:] = x
+    b[0] = 3.0
+    b[1] *= a[0]
+    return weighted(a, x) + b.sum()
+
+
+class Interface:
+    def __init__(self, array):
+        self.array, self.__array_interface__ = array, array.__array_interface__
+
+
+def by_interface(x):
+    a = np.zeros(4)
+    a[:3] = x
+    b = np.asarray(Interface(a))
+    b[0], b[3] = 2.0, b[1] * x
+    return weighted(a, x) + (b[1:] * 2).sum()
+
+
+def by_dlpack(x):
+    a = np.zeros(4)
+    b = np.from_dlpack(a)
+    a[:] = x
+    return weighted(b, x) + a.sum()
+
+
+def by_a_method(x):
+    a = np.zeros(4)
+    list(map(a.__setitem__, range(3), [x, 2 * x, 3.0]))
+    return weighted(a, x)
+
+
+def read_only_for_a_while(x):
+    a = np.zeros(4)
+    a[:3] = x
+    a.setflags(write=False)
+    try:
+        a[0] = 1
+    except ValueError:
+        a.setflags(write=True)
+        a[0] = 2 * x
+    return weighted(a, x)
+
+
 def beside_constants(x):
     a = np.arange(9000.0)
     y, view = a * x, memoryview(a)
@@ -182,7 +229,8 @@ def in_checkpoints(x):
 PROGRAMS = (
     by_element, by_traced_element, over_traced_elements, by_slice, by_cast, in_a_loop, of_two_axes, by_c_array,
     by_c_pointer, by_c_number, by_c_structure, by_c_function, by_array, by_bytes, by_file,
-    beside_constants, in_checkpoints,
+    beside_constants, in_checkpoints, two_arrays_over_a_buffer, by_interface, by_dlpack, by_a_method,
+    read_only_for_a_while,
 )  # fmt: skip
 
 
@@ -239,4 +287,16 @@ def test_traced_numbers_that_compiled_code_moves_are_refused():
         return a.sum()
 
     with pytest.raises(EffgradError, match="plain memory"):
+        grad(f)(X)
+
+
+def test_arrays_over_a_buffer_that_share_a_part_of_their_memory_are_refused():
+    def f(x):
+        data = bytearray(32)
+        a, b = np.frombuffer(data, count=2), np.frombuffer(data)
+        a[1] = x
+        b[1:] = 2.0
+        return a.sum() * x
+
+    with pytest.raises(EffgradError, match="shares a part of its memory with another one"):
         grad(f)(X)

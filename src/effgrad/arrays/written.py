@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
+from effgrad.arrays.common_buffers import APART, memory_beside
 from effgrad.arrays.handle import ArrayHandle, ComplexPart
 from effgrad.arrays.layout import DOUBLES, address_of, has_field, memory_at, owner_of
 from effgrad.arrays.library_array import LibraryArray
@@ -29,6 +30,7 @@ from effgrad.arrays.traced import OUTERMOST, Mutable
 from effgrad.arrays.value import HOLDERS, LISTS, Tracer, example, operations, plain, plain_tree
 from effgrad.arrays.write_log import picked, put
 from effgrad.errors import Detached
+from effgrad.living import forgetting
 from effgrad.vocabulary import Array, DType, Index, Value
 
 Place = tuple[Any, ComplexPart | None]
@@ -286,17 +288,14 @@ def numbers_of(value: Value) -> Array:
     return value.owner.numpy(value.primal) if type(value) is LibraryArray else np.asarray(value)
 
 
-def forgetting(table: dict[int, Value], key: int) -> Value:
-    """Return a weak reference's callback that drops a table entry. It runs no Python code that could be interrupted."""
-    return functools.partial(table.pop, key)
-
-
 def memory_of(array: Array) -> Memory | None:
     """Return the memory of a plain array, or None if the session that runs here has written no traced value there."""
-    memory = memories.get(id(array if array.base is None else owner_of(array)))
+    owner = array if array.base is None else owner_of(array)
+    memory, session = memories.get(id(owner)), _session.get()
+    if memory is None and owner.base is not None and session is not None:
+        memory = memory_beside(owner, memories, session)
     if memory is None:
         return None
-    session = _session.get()
     return memory if session is not None and session.owns(memory) and not memory.is_unmarkable_field(array) else None
 
 
@@ -385,6 +384,8 @@ def enter(key: int, memory: Memory) -> None:
     """Add a memory to the table: from now on, operators of arrays and of containers look there."""
     with _opening:
         memories[key] = memory
+        if (session := _session.get()) is not None:
+            session.caches.pop(APART, None)
         Tracer.direct.difference_update(HOLDERS)
 
 

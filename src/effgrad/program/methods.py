@@ -27,6 +27,8 @@ from effgrad.vocabulary import Function, Object, Params
 
 # Methods of arrays that write to the array.
 WRITING = frozenset(("fill", "put", "itemset", "__setitem__", "sort", "partition", "setfield"))
+# Methods about the array itself and not its elements.
+OF_ITSELF = frozenset(("__array_finalize__", "setflags"))
 # Methods that may return a view, which is NumPy's own.
 VIEWING = VIEWING_METHODS | {"astype", "view", "conj", "conjugate", "getfield", "__getitem__", "__array__"}
 # Methods that only move the elements of an array, so that they apply to each field of records.
@@ -100,7 +102,7 @@ def array_method(f: Object, *args: Object, **kwargs: Object) -> Object:
         kwargs = {key: read_arrays(value) for key, value in kwargs.items()}
     # The argument of `__deepcopy__` is the table of objects copied before, and no operand.
     traced = name != "__deepcopy__" and (holds_traced if memories else traced_inside)((args, kwargs))
-    if name == "__array_finalize__" or memory is None and not traced:
+    if name in OF_ITSELF or memory is None and not traced:
         if name in WRITING:
             preserve(array)
         return f(*args, **kwargs)

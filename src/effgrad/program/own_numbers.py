@@ -14,7 +14,8 @@ from effgrad.arrays.layout import memory_at
 from effgrad.arrays.marks import refuse_marked
 from effgrad.arrays.traced import as_pythons
 from effgrad.arrays.value import Tracer
-from effgrad.arrays.written import READERS, forgetting, handle, memories, numbers_of, read, running
+from effgrad.arrays.written import READERS, handle, memories, numbers_of, read, running
+from effgrad.living import forgetting
 from effgrad.program.classes import is_builtin
 from effgrad.program.subclasses import read_arrays
 from effgrad.vocabulary import Function, Object

@@ -389,7 +389,7 @@ def instance(f: Any) -> Object:
 
 
 # The types of globals that code without source gets replaced by their rules.
-LINKED = frozenset((*FUNCTIONS, BuiltinFunctionType, np.ufunc, type(np.sum), np.vectorize))
+LINKED = frozenset((*FUNCTIONS, BuiltinFunctionType, MethodWrapperType, np.ufunc, type(np.sum), np.vectorize))
 HOW: dict[type, Object] = {  # CPython's methods that know their class, such as those of futures, have their own type
     FunctionType: function, MethodType: method, type: a_class, abc.ABCMeta: a_class,
     **dict.fromkeys((BuiltinFunctionType, type(re.compile("").match)), builtin),
