@@ -201,6 +201,11 @@ def _count(c: Symbols, start: Value = 0, step: Value = 1) -> Iterated:
     return _piped(c, pipes.counted, start, step)
 
 
+@rule(np.ndenumerate)
+def _ndenumerate(c: Symbols, arr: Value) -> Iterated:
+    return _piped(c, pipes.elements, arr)
+
+
 @rule(itertools.chain)
 def _chain(c: Symbols, *values: Value) -> Iterated:
     if not any(isinstance(v, Generator) for v in values):

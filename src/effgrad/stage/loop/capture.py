@@ -127,6 +127,13 @@ class Capture(Inlining):
     def return_(self, s: ast.Return, frame: Frame) -> None:
         raise Returned(self.expression(s.value, frame) if s.value else None)
 
+    def delete(self, s: ast.Delete, frame: Frame) -> None:
+        """`del x` of names that are bound here."""
+        for target in s.targets:
+            if not isinstance(target, ast.Name) or target.id not in frame.own:
+                raise NotCaptured(f"`del {ast.unparse(target)}`")
+            del frame.own[target.id]
+
     def define(self, s: ast.FunctionDef, frame: Frame) -> None:
         frame.own[s.name] = Function(frame, s, [self.expression(d, frame) for d in s.args.defaults])
 
@@ -353,5 +360,5 @@ class Capture(Inlining):
         ast.For: Iteration.for_, ast.While: Iteration.while_, ast.Return: return_,
         ast.Expr: lambda self, s, frame: self.expression(s.value, frame),
         ast.FunctionDef: define, ast.Assert: checking.assert_, ast.Raise: checking.raise_, ast.With: checking.with_,
-        ast.Pass: lambda self, s, frame: None,
+        ast.Pass: lambda self, s, frame: None, ast.Delete: delete,
     }  # fmt: skip

@@ -104,7 +104,22 @@ def _ascontiguousarray(c: Symbols, a: Value, dtype: DTypeLike = None) -> Value:
     return _array(c, a, dtype, "C")
 
 
-@rule(np.array, np.copy)
+@rule(np.array)
+def _new_array(
+    c: Symbols, object: Value, dtype: DTypeLike = None, *, copy: bool | None = True, order: Option = "K",
+    subok: bool = False, ndmin: int = 0,
+) -> Value:  # fmt: skip
+    if not symbolic([object]):
+        return np.array(object, dtype, copy=copy, order=order, subok=subok, ndmin=ndmin)
+    if copy is False:
+        raise NotCaptured("np.array with copy=False")
+    made = _array(c, object, dtype, order) if copy else _asarray(c, object, dtype)
+    while len(np.shape(made) if isinstance(made, np.ndarray) else made.shape) < ndmin:
+        made = c.index(made, (None, ...))
+    return made
+
+
+@rule(np.copy)
 def _array(c: Symbols, value: Value, dtype: DTypeLike = None, order: Option = "K") -> Value:
     if not symbolic([value]):
         return np.array(value, dtype, order=order)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from effgrad.vocabulary import Value
 
 T = TypeVar("T")
@@ -83,6 +85,12 @@ def counted(number: float, step: float) -> Iterator[float]:
     while True:
         yield number
         number += step
+
+
+def elements(array: Value) -> Iterator[tuple[tuple[int, ...], Value]]:
+    """`np.ndenumerate`."""
+    for point in np.ndindex(np.shape(array)):
+        yield point, array[point]
 
 
 def some(items: Iterable[Value]) -> bool:
