@@ -133,7 +133,7 @@ CALLS: dict[str, tuple[dict[str, Draw], dict[str, Draw]]] = {
     **{f"numpy.{n}": ({"a": ANY}, {**INNER, "ddof": one_of(0, 1, 2)}) for n in "var std nanvar nanstd".split()},
     **{f"numpy.{n}": ({"a": ANY}, {"axis": axis()}) for n in "cumsum cumprod nancumsum nancumprod sort".split()},
     **{f"numpy.{n}": ({"a": ANY, "q": one_of(0.3, [0.1, 0.6], 0.0, 1.0)}, {**INNER, "method": one_of(
-        "linear", "hazen", "lower", "nearest", "midpoint", "weibull", "median_unbiased")})
+        "linear", "hazen", "lower", "nearest", "midpoint", "weibull", "median_unbiased", "inverted_cdf")})
        for n in "quantile nanquantile".split()},
     "numpy.percentile": ({"a": ANY, "q": one_of(30.0, [10, 60])}, INNER),
     "numpy.average": ({"a": ANY}, {"axis": axis(True), "weights": like("a", True), "keepdims": one_of(True, False)}),
@@ -253,6 +253,14 @@ def function_of(path: str) -> Any:
     return functools.reduce(getattr, names, {"numpy": np, "scipy": scipy}[module])
 
 
+def all_options(table: dict[str, Any]) -> dict[str, Any]:
+    """A table with the options that it leaves out, drawn by their names."""
+    return {
+        path: (required, {**row_calls.options_of(path, function_of(path), required), **options})
+        for path, (required, options) in table.items()
+    }
+
+
 def is_float(value: Any) -> bool:
     return isinstance(value, float | np.ndarray) and np.result_type(value).kind in "fc"
 
@@ -266,7 +274,8 @@ def drawn(path: str, rng: Any, table: Any = CALLS, rejected: bool = False) -> tu
     known: dict[str, Any] = {}
     for name, draw in required.items():
         known[name] = draw(rng, known)
-    chosen = {name: draw(rng, known) for name, draw in options.items() if rng.random() < 0.6}
+    often = min(0.6, 2.0 / max(len(options), 1))  # with all options at once most calls are rejected
+    chosen = {name: draw(rng, known) for name, draw in options.items() if rng.random() < often}
     named = {name: value for name, value in required.items() if rng.random() < 0.15}
     try:
         kinds = {p.name: p.kind for p in inspect.signature(function_of(path)).parameters.values()}
@@ -284,13 +293,18 @@ def drawn(path: str, rng: Any, table: Any = CALLS, rejected: bool = False) -> tu
     traced = floats[int(rng.integers(len(floats)))] if floats else ""
     by_position = names[:first]
 
+    overwrites = any(name.startswith("overwrite") and value for name, value in everything.items())
+
     def program(x: Any) -> Any:
         values = {**everything, traced: x}
+        if overwrites:
+            values = {name: laid_as(v, v.copy()) if type(v) is np.ndarray else v for name, v in values.items()}
         rest = {name: values[name] for name in everything if name not in by_position}
         return function_of(path)(*[values[name] for name in by_position], **rest)
 
     arrays = [value for value in everything.values() if isinstance(value, np.ndarray)]
     program.single = any(np.result_type(value).char in "fF" for value in arrays)  # type: ignore[attr-defined]
+    program.overwrites = overwrites  # type: ignore[attr-defined]
     program.unset = reads_unset_memory(path, everything)  # type: ignore[attr-defined]
     text = ", ".join([repr(known[n]) for n in by_position]
                      + [f"{n}={everything[n]!r}" for n in everything if n not in by_position])  # fmt: skip
@@ -355,7 +369,7 @@ def outcome(program: Any, x: Any, rng: Any) -> str:
         # Powers that begin with random vectors.
         defined = all(same(program(x), value) for _ in range(9))
         return "WRONG: value" if defined else "no defined value"
-    if layouts[0] != layouts[1]:
+    if layouts[0] != layouts[1] and not program.overwrites:  # a result may lie in an argument's place
         return "LAYOUT: strides or sharing"
     if rng.random() < 0.1 and (wrong := of_compiled_value(program, x, u, value)):
         return wrong
@@ -529,7 +543,7 @@ def main() -> None:
     parser.add_argument("--rejected", action="store_true", help="give a fifth of the calls an option of no class")
     parser.add_argument("--table", choices=("calls", "rows"), default="calls")
     options = parser.parse_args()
-    table = CALLS if options.table == "calls" else row_calls.calls(function_of)
+    table = all_options(CALLS) if options.table == "calls" else row_calls.calls(function_of)
     paths = [path for path in table if options.only in path]
     if options.table == "rows":
         paths = list(np.random.default_rng(options.seed).permutation(paths))

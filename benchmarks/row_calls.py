@@ -89,8 +89,115 @@ REAL, POSITIVE = array(kinds="f"), array(low=0.2, high=2.0, kinds="f")
 SQUARE = lambda rng, known: array(*[int(rng.integers(1, 4))] * 2)(rng, known) * 0.4 + np.eye(1)  # noqa: E731
 LONG = array(None, 9, least=1, kinds="f")
 
+def first_array(known: Any) -> Any:
+    return next((np.asarray(v) for v in known.values() if isinstance(v, np.ndarray)), np.zeros(2))
+
+
+def like_first(low: float = -1.0, high: float = 1.0, axis: int | None = None) -> Draw:
+    """Real numbers in the shape of the first array, or as many as it has along one of its axes."""
+
+    def draw(rng: Any, known: Any) -> Any:
+        shape = first_array(known).shape
+        return rng.uniform(low, high, shape if axis is None or not shape else shape[axis])
+
+    return draw
+
+
+def mask(rng: Any, known: Any) -> Any:
+    """Which elements of the first array, or of its rows."""
+    shape = first_array(known).shape
+    return rng.random(shape[-1:] if rng.random() < 0.3 else shape) < 0.7
+
+
+def second_positive_definite(rng: Any, known: Any) -> Any:
+    x = rng.uniform(-1, 1, first_array(known).shape)
+    return np.matmul(x, np.swapaxes(x, -1, -2)) + np.eye(x.shape[-1]) if x.ndim > 1 else x
+
+
+def neighbourhood(rng: Any, known: Any) -> Any:
+    shape = tuple(int(n) for n in rng.integers(1, 4, first_array(known).ndim))
+    return rng.random(shape) < 0.8
+
+
+EITHER = one_of(True, False)
+# Options that are true or false.
+FLAGS = (
+    "check_finite overwrite_a overwrite_b overwrite_x overwrite_ab overwrite_data overwrite_input copy compute_uv "
+    "eigvals_only returned return_index return_inverse return_counts return_sign return_rank retstep sparse balanced "
+    "squared precenter floating_mean zero_phase include_nyquist retquad retenv sorted fisher grid_mode derivative "
+    "p_indices equal_nan assume_unique return_indices homogeneous_eigvals boundary padded full cov transposed "
+    "compute_expm repetition exact assume_sorted stable subok sum_check return_sensitivity"
+).split()
+
 # The values of options by their names, wherever an option is called so.
 OPTIONS: dict[str, Draw] = {
+    **dict.fromkeys(FLAGS, EITHER),
+    "where": mask,
+    "dtype": one_of(None, np.float64, np.float32, np.complex128, int),
+    "order": one_of("C", "F", "A", "K"),
+    "casting": one_of("same_kind", "unsafe"),
+    "workers": one_of(None, 1),
+    "correction": one_of(0, 1),
+    "mean": number(-1, 1),
+    "aweights": like_first(0.2, 2.0, axis=-1),
+    "fweights": lambda rng, known: rng.integers(1, 4, first_array(known).shape[-1:]),
+    "y": like_first(),
+    "v_weights": like("v_values", 0.2),
+    "b": second_positive_definite,
+    "nan": number(0, 1),
+    "posinf": number(1, 2),
+    "neginf": number(-2, -1),
+    "discont": number(1, 4),
+    "left": number(0, 1),
+    "right": number(0, 1),
+    "alternative": one_of("two-sided", "less", "greater"),
+    "structure": like_first(),
+    "footprint": neighbourhood,
+    "to_end": number(-1, 1),
+    "to_begin": number(-1, 1),
+    "base": number(2, 3),
+    "minlength": one_of(0, 6),
+    "kind": one_of(None, "stable", "quicksort"),
+    "lapack_driver": one_of("gesdd", "gesvd"),
+    "subset_by_index": one_of(None, [0, 0]),
+    "driver": one_of(None, "ev", "evd", "evr"),
+    "UPLO": one_of("L", "U"),
+    "nfft": one_of(None, 16),
+    "nperseg": one_of(4, 6),
+    "noverlap": one_of(None, 1),
+    "range": one_of(None, (-1.0, 1.0)),
+    "domain": one_of("time", "freq"),
+    "wo": number(0.5, 2),
+    "m": one_of(None, 3),
+    "bwr": number(-9, -3),
+    "tpr": number(-70, -50),
+    "atol": one_of(None, 1e-9),
+    "rtol": one_of(None, 1e-9),
+    "rcond": one_of(None, 1e-9),
+    "cond": one_of(None, 1e-9),
+    "fill_value": number(-1, 1),
+    "axis1": one_of(0, 1),
+    "axis2": one_of(1, 0),
+    **dict.fromkeys(("axisa", "axisb", "axisc", "caxis", "baxis", "outaxis"), one_of(0, -1)),
+    "output": one_of(None, np.float64, np.float32),
+    "interpolation": one_of("linear", "lower", "midpoint"),
+    "proportiontocut": number(0.05, 0.3),
+    "tail": one_of("right", "left"),
+    "labels": lambda rng, known: rng.integers(0, 3, first_array(known).shape),
+    "alpha": number(0.2, 0.8),
+    "f_exp": like_first(0.5, 1.5),
+    "optimizer": one_of(None),
+    "window_length": one_of(None, 2),
+    "limit": one_of((), (-0.5, 0.8)),
+    "compute_uv": EITHER,
+    "x": one_of(None),
+    "r": like_first(axis=0),
+    "w": like_first(0.5, 2.0, axis=0),
+    "bp": one_of(0, 1),
+    "ndmin": one_of(0, 2, 4),
+    "shape": one_of(None, (3,)),
+    "start": one_of(0, 1),
+    "trim": one_of("fb", "f", "b"),
     "axis": axis_of,
     "axes": axes_of,
     "keepdims": one_of(True, False),
@@ -104,7 +211,7 @@ OPTIONS: dict[str, Draw] = {
     "prefilter": one_of(True, False),
     "include_initial": one_of(True, False),
     "nan_policy": one_of("propagate", "omit"),
-    "weights": None,
+    "weights": like_first(0.2, 2.0),
     "truncate": number(2.0, 5.0),
     "radius": one_of(None, 2),
     "offset": one_of(-1, 0, 1),
@@ -145,13 +252,12 @@ OPTIONS: dict[str, Draw] = {
     "popmean": number(-1, 1),
     "limits": one_of(None, (-0.8, 0.8), (None, 0.5)),
     "inclusive": one_of((True, True), (True, False)),
-    "tol": None,
+    "tol": one_of(None, 1e-9),
     "rescale": one_of(True, False),
     "hermitian": None,
     "edge_order": one_of(1, 2),
     "n": None,
     "s": None,
-    "alternative": None,
     "degree": one_of(None, 1),
 }
 # Those whose values depend on the function.
@@ -189,6 +295,18 @@ OF_FUNCTION: dict[str, dict[str, Draw]] = {
         for n in "welch csd periodogram spectrogram".split()
     },
     "scipy.fft.dctn": {"type": one_of(1, 2, 3, 4), "s": one_of(None, (3,))},
+    "scipy.linalg.eig": {"left": EITHER, "right": EITHER},
+    "scipy.linalg.eigh": {"type": one_of(1, 2, 3)},
+    "scipy.linalg.eigvalsh": {"type": one_of(1, 2, 3)},
+    "scipy.stats.iqr": {"scale": one_of(1.0, "normal", 2.0), "rng": one_of((25, 75), (10, 60))},
+    "scipy.stats.ttest_ind": {"trim": number(0.0, 0.2)},
+    **{
+        f"scipy.signal.{n}": {"method": one_of("auto", "direct", "fft")} for n in ("convolve", "correlate")
+    },
+    **{
+        f"numpy.{n}": {"method": one_of("linear", "hazen", "lower", "inverted_cdf")}
+        for n in ("percentile", "nanpercentile")
+    },
     "numpy.linalg.matrix_norm": {"ord": one_of(None, 1, 2, -1, -2, np.inf, "nuc", "fro")},
     "numpy.linalg.vector_norm": {"ord": one_of(0, 1, 2, 3, 0.5, -1, np.inf, -np.inf)},
     "scipy.linalg.norm": {"ord": one_of(None, 1, 2, np.inf, "fro", "nuc"), "axis": one_of(None, 0, (0, 1))},
@@ -226,7 +344,7 @@ OF_FUNCTION: dict[str, dict[str, Draw]] = {
     "scipy.stats.kstat": {"n": one_of(1, 2, 3, 4)},
     "scipy.stats.kstatvar": {"n": one_of(1, 2)},
     "scipy.stats.entropy": {"base": number(1.5, 3)},
-    "scipy.stats.lmoment": {"order": one_of(None, 1, 2, [1, 3])},
+    "scipy.stats.lmoment": {"order": one_of(None, 1, 2, [1, 3]), "sorted": one_of(False)},
 }
 
 

@@ -8,7 +8,7 @@ import inspect
 import numpy as np
 import pytest
 
-from effgrad import compile, vmap
+from effgrad import compile, stage, vmap
 from effgrad.arrays.value import CONSTANT
 from effgrad.stage.staged_value import SHAPE_ONLY, SHAPED_BY_DATA
 
@@ -113,3 +113,28 @@ def test_options_alone_may_be_arguments_of_a_compiled_program(name, backend):
     for argument in (x, 1.5 * x, x[::-1].copy(), x + 0.1):
         found, plain = compiled(argument), f(argument)
         assert np.array_equal(found, plain) and np.result_type(found) == np.result_type(plain)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.complex128, float, int, np.dtype("f4")])
+def test_dtypes_may_be_given_as_classes(kind):
+    """The text of a class was no Python, so the program could not be compiled."""
+    f = lambda x: np.cumprod(x, dtype=kind) + np.nancumsum(x, dtype=kind)  # noqa: E731
+    found = compile(f, "numpy")(X[0])
+    assert np.array_equal(found, f(X[0])) and found.dtype == f(X[0]).dtype
+    names = {}
+    exec(stage(f)(X[0]).to_python(), names)
+    assert np.array_equal(names["program"](X[0]), f(X[0]))
+
+
+@pytest.mark.parametrize("f", [np.median, np.nanmedian, lambda x, **o: np.nanquantile(x, 0.3, **o)])
+def test_a_compiled_call_overwrites_nothing_that_the_program_reads_later(f):
+    """NumPy leaves open what an argument that may be overwritten holds after the call; a constant raised an error."""
+
+    def program(x):
+        y = x * 2
+        return f(y, overwrite_input=True), y
+
+    a, b = compile(program, "numpy")(X)
+    assert np.array_equal(a, f(X * 2)) and np.array_equal(b, X * 2)
+    at = compile(lambda q: np.nanquantile(X, q, method="midpoint", overwrite_input=True), "numpy")(0.3)
+    assert at == np.nanquantile(X, 0.3, method="midpoint")

@@ -163,6 +163,13 @@ def _overwrites(function: Function, args: Tree, kwargs: Tree) -> bool:
     return any(isinstance(option, np.ndarray) or option for option in options)
 
 
+def without_overwriting(function: Function, args: Tree, kwargs: Tree) -> Tree:
+    """Return the arguments and options of a call without the permission to overwrite arguments."""
+    places = _overwriting(function)
+    args = tuple(False if k in places.values() else arg for k, arg in enumerate(args)) if places else args
+    return args, {name: value for name, value in kwargs.items() if name not in places}
+
+
 @functools.cache
 def _overwriting(function: Function) -> dict[str, int]:
     """Return the names of a function's `overwrite` options, and their positions."""

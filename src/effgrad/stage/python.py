@@ -84,6 +84,8 @@ def _scalar(value: Value) -> str:
         return f"np.{value.dtype.name}({_scalar(float(value))})"
     if isinstance(value, np.generic) and value.dtype.kind == "b":
         return f"np.{bool(value)}_"
+    if isinstance(value, type):
+        return f"np.{value.__name__}" if issubclass(value, np.generic) else value.__name__
     return "..." if value is Ellipsis else repr(value)
 
 

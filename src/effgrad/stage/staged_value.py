@@ -23,6 +23,7 @@ from effgrad.arrays.value import COMPOSED, CONSTANT, FUNCTIONS, UFUNCS, Tracer
 from effgrad.errors import EscapedValue
 from effgrad.nested import leaves
 from effgrad.primitives.constants import BITS, CONSTANTS, ROWS
+from effgrad.primitives.given import without_overwriting
 from effgrad.primitives.primitive import Primitive, constant
 from effgrad.stage.deferred import Deferred, force, share_memory, small
 from effgrad.stage.nodes import UNRULED, ByName, ResultOf
@@ -105,6 +106,7 @@ def _as_one_operation(function: Function, args: Value, kwargs: Value) -> Value |
         return None
     if _under_derivative(given):
         return None
+    args, kwargs = without_overwriting(function, args, kwargs)  # other nodes may read its arguments
     function, args, kwargs = _by_position(function, args, kwargs)
     if traced.staging(args) is None:
         return None

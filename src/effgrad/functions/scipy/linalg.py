@@ -155,10 +155,9 @@ def _factored(a: Value) -> tuple[Value, Value, Value]:
 
 def _lu(a: Value, permute_l: bool = False, p_indices: bool = False) -> Value:
     order, lower, upper = _factored(a)
-    place = evaluated(np.argsort, order)
     if permute_l:
-        return lower[place], upper
-    return (place if p_indices else np.eye(shape_of(a)[0])[:, order], lower, upper)
+        return lower[evaluated(np.argsort, order)], upper
+    return (evaluated(_permutation, a) if p_indices else np.eye(shape_of(a)[0])[:, order], lower, upper)
 
 
 def _lu_factor(a: Value) -> Value:
