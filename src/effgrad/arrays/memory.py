@@ -33,7 +33,7 @@ from effgrad.arrays.value import (
     owned_by,
     plain,
 )
-from effgrad.arrays.write_log import WriteLog, elements_of, numbers_at, picked, put, selected
+from effgrad.arrays.write_log import WriteLog, elements_of, is_whole, numbers_at, picked, put, selected
 from effgrad.vocabulary import Activation, Index, Value
 
 Path = tuple[Callable[[Any], Any], ...]
@@ -318,6 +318,8 @@ class Storage:
             return self._cast(latest if addresses.ndim else elements_of(latest, 0, ()))
         if addresses is not self.addresses and self._may_open() and self.should_merge(1) and self._open():
             return self._load(addresses)
+        if addresses is self.addresses and addresses.ndim and (found := self.writes.apart(addresses)) is not None:
+            return self._of_all(*found)
         writers, elements = self.writes.sources(addresses, self.addresses)
         first = writers.item(0)
         if (writers == first).all():
@@ -325,6 +327,14 @@ class Storage:
                 return self._from_base(addresses)
             return self._cast(elements_of(self.writes.values[first], elements, addresses.shape))
         return self._of_several(writers.ravel(), elements.ravel(), addresses)
+
+    def _of_all(self, writes: list[tuple[Value, Value]], all_written: bool) -> Value:
+        """Return the whole value after writes of which none changed elements of another one."""
+        if not writes:
+            return self.base
+        start = np.zeros(self.addresses.shape, self.dtype) if all_written else self.base
+        places = tuple([at if at.ndim else at.item() for at, _ in writes])
+        return operations.overwrite(start, *[value for _, value in writes], places=places)
 
     def _of_several(self, writers: Value, elements: Value, addresses: Value) -> Value:
         """Return the values at addresses whose elements come from several writes."""
@@ -336,9 +346,15 @@ class Storage:
             self.merge_writes()
             return self._from_base(addresses)
         places = [order[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-        written = [(self.writes.values[k], at) for k, at in zip(chosen, places, strict=True) if k >= 0]
-        values = [v if ndim_of(v) == 0 else elements_of(v, elements[at], at.shape) for v, at in written]
-        kept = [int(at[0]) if len(at) == 1 and ndim_of(v) == 0 else at for v, at in written]
+        values = [self.writes.values[k] for k in chosen if k >= 0]
+        kept: list[Value] = places[len(places) - len(values) :]
+        for number, (value, at) in enumerate(zip(values, kept, strict=True)):
+            if ndim_of(value) == 0:
+                kept[number] = int(at[0]) if len(at) == 1 else at
+            elif is_whole(value, elements[at]):
+                kept[number] = at.reshape(shape_of(value))
+            else:
+                values[number] = elements_of(value, elements[at], at.shape)
         start = self._from_base(addresses) if chosen[0] < 0 else np.zeros(addresses.shape, self.dtype)
         return operations.overwrite(start, *values, places=tuple(kept))
 

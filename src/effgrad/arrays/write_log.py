@@ -57,6 +57,22 @@ class WriteLog:
             return None
         return self.values[-1]
 
+    def apart(self, memory: Value) -> tuple[list[tuple[Value, Value]], bool] | None:
+        """Return the addresses and the value of each write, and whether all addresses are written.
+
+        None if a write changed elements of another one.
+        """
+        if len(self.places) < len(self.values):
+            return None
+        written = np.zeros(memory.size, bool)
+        for places in self.places:
+            put(written, places, memory, True)
+        count = np.count_nonzero(written)
+        if count != sum(map(size_of, self.places)):
+            return None
+        writes = [(at, value) for at, value in zip(self.places, self.values, strict=True) if at.size]
+        return writes, count == memory.size
+
     def sources(self, addresses: Value, memory: Value) -> tuple[Value, Value]:
         """Return, for some addresses, the numbers of the writes that the elements come from, and their indices there.
 
@@ -181,9 +197,15 @@ def elements_of(value: Value, elements: Value, shape: Shape) -> Value:
         if isinstance(plain(value), np.ndarray):  # take the number out of an array that could be written to
             value = operations.getitem(value, index=(0,) * ndim_of(value))
         return value if shape == () else np.broadcast_to(value, shape)
-    if np.size(elements) == size and np.array_equal(np.ravel(elements), np.arange(size)):
+    if is_whole(value, elements):
         return value if shape_of(value) == shape else np.reshape(value, shape)
     return (value if ndim_of(value) == 1 else np.ravel(value))[elements]
+
+
+def is_whole(value: Value, elements: Value) -> bool:
+    """Whether the elements of a written value with some indices are all of them, in their order."""
+    size = size_of(value)
+    return np.size(elements) == size and np.array_equal(np.ravel(elements), np.arange(size))
 
 
 def spread(value: Value, shape: Shape) -> Value:

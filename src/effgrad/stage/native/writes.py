@@ -44,10 +44,11 @@ class Writes:
             total = self.plan.memory(node)
             after, end = self.fill(node, total, places)
         else:
-            (total, after), end = found, 0
+            total, after = found
             values = tuple([self.copied_if_stored(value, total) for value in values])
             copies = [new for new, value in zip(values, node.args[1:], strict=True) if new is not value]
             after = max([after, *(self.plan.available[copy] + 1 for copy in copies)])
+            end = after - 1  # if there is no place
         written = zip(values, places, strict=True)
         ends = [end, *[self.put(value, at, total, after) for value, at in written if at.size]]
         self.plan.set_storage(node, total, max(ends))
