@@ -24,7 +24,7 @@ NEVER = frozenset((
     "torch",
 ))  # fmt: skip
 # Modules of rules that run the library's own Python code, which is rewritten when they are called.
-RUNNING_PYTHON = frozenset(("effgrad.functions.scipy.stats", "effgrad.functions.scipy.rotation"))
+RUNNING_PYTHON = frozenset(f"effgrad.functions.scipy.{name}" for name in ("barycentric", "rotation", "stats"))
 GETTERS = frozenset((operator.attrgetter, operator.itemgetter, operator.methodcaller))
 FUNCTIONS = frozenset((FunctionType, MethodType, functools.partial)) | GETTERS
 CONTAINERS = frozenset((list, str, bytes, tuple, GeneratorType))

@@ -21,7 +21,7 @@ from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import plain, traced_inside
 from effgrad.errors import NotDifferentiable
-from effgrad.functions.scipy import interpolate, splines
+from effgrad.functions.scipy import barycentric, interpolate, splines
 from effgrad.functions.scipy.tables import Method, arguments_by_name, reals, require
 from effgrad.primitives.given import run_outside, with_value
 from effgrad.toolbox import smoothing_splines
@@ -288,6 +288,7 @@ _OBJECTS: dict[str, tuple[Function, bool]] = {
 }
 RULES: list[Reached] = [
     *interpolate.RULES,
+    *barycentric.RULES,
     *smoothing_splines.RULES,
     (scipy.interpolate, "splrep", _splrep),
     (scipy.interpolate, "splprep", _splprep),

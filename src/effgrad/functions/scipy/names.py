@@ -11,8 +11,8 @@ WRITTEN_IN_NUMPY = {
         csd cspline1d cspline1d_eval CZT czt_points dbode detrend dfreqresp dimpulse dlsim dlti dstep ellip envelope
         filtfilt firls firwin firwin2 freqresp freqs freqs_zpk freqz freqz_sos freqz_zpk gammatone gauss_spline
         gausspulse group_delay hilbert2 iircomb iirdesign iirfilter iirnotch iirpeak impulse invres invresz istft
-        kaiser_atten kaiser_beta lfiltic lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp lp2hp_zpk lp2lp lp2lp_zpk
-        lsim lti medfilt minimum_phase normalize order_filter periodogram place_poles qspline1d qspline1d_eval
+        kaiser_atten kaiser_beta lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp_zpk lp2lp lp2lp_zpk
+        lti medfilt minimum_phase normalize order_filter periodogram place_poles qspline1d qspline1d_eval
         residue residuez savgol_coeffs sawtooth ShortTimeFFT sos2tf sos2zpk sosfiltfilt sosfreqz spectrogram square
         ss2tf ss2zpk StateSpace step stft sweep_poly tf2sos tf2ss tf2zpk TransferFunction vectorstrength welch
         wiener ZerosPolesGain ZoomFFT zpk2sos zpk2tf""",
@@ -24,10 +24,10 @@ WRITTEN_IN_NUMPY = {
         binned_statistic_2d binom Binomial boltzmann bootstrap boxcox boxcox_normplot chi2_contingency chisquare
         circmean circstd circvar combine_pvalues Covariance describe differential_entropy directional_stats
         dirichlet_multinomial dlaplace ecdf energy_distance entropy exp false_discovery_control gaussian_kde geom
-        gmean gstd gzscore hmean iqr jarque_bera kstat kstatvar kurtosis kurtosistest levene linregress lmoment
+        gmean gstd gzscore hmean jarque_bera kstat kstatvar kurtosis kurtosistest levene linregress lmoment
         Logistic logser make_distribution median_abs_deviation mode moment multinomial mvsdist nbinom Normal
         normaltest obrientransform order_statistic permutation_test planck pmean pointbiserialr poisson
-        power_divergence quantile scoreatpercentile sem sigmaclip skellam skew skewtest theilslopes tmean trim1
+        quantile scoreatpercentile sem sigmaclip skellam skew skewtest theilslopes tmean trim1
         trim_mean trimboth tsem tstd ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar Uniform variation
         wasserstein_distance yeojohnson yeojohnson_llf yulesimon zipf zmap zscore""",
     "interpolate": """AAA Akima1DInterpolator approximate_taylor_polynomial barycentric_interpolate

@@ -8,16 +8,27 @@ import inspect
 from typing import Any
 
 import scipy.signal
+import scipy.special
 
 from effgrad.arrays.layout import PYTHON_NUMBERS, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import evaluated
+from effgrad.arrays.value import evaluated, plain, plain_tree
 from effgrad.errors import NoRule
 from effgrad.functions.numpy.padding import pad
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
-from effgrad.functions.scipy.tables import by_matrix, reals, require, rules_of, traced_inside
+from effgrad.functions.scipy.tables import (
+    Calling,
+    Running,
+    by_matrix,
+    python_of,
+    reals,
+    require,
+    rules_of,
+    traced_inside,
+)
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj
+from effgrad.primitives.given import with_value
 from effgrad.primitives.primitive import Primitive, general, linear
 from effgrad.vocabulary import Axes, Axis, Cotangent, Function, Option, Reached, Value
 
@@ -257,7 +268,51 @@ def _upfirdn(
     return by_matrix(lambda rows: scipy.signal.upfirdn(h, rows, up, down, axis=0), x, axis)
 
 
+# Functions with a shortcut.
+
+
+def _lfiltic(b: Value, a: Value, y: Value, x: Value = None) -> Value:
+    first = np.ravel(a)[0]
+    return _PYTHON["lfiltic"](np.asarray(b) / first, np.asarray(a) / first, y, x)
+
+
+def _lp2hp(b: Value, a: Value, wo: Value = 1.0) -> Value:
+    """The high pass of frequency 1, and then a filter of the same kind with another frequency."""
+    return scipy.signal.lp2lp(*_PYTHON["lp2hp"](b, a, 1.0), wo)
+
+
+def _lsim(system: Value, U: Value, T: Value, X0: Value = None, interp: Option = True) -> Value:
+    """The response to an input of zeros: that to an input of ones less that of the system at rest to ones."""
+    found = _PYTHON["lsim"](system, U, T, X0, interp)
+    if not traced_inside(U) or np.any(plain(U)):
+        return found
+    ones = np.ones(shape_of(U))
+    _, y, x = _PYTHON["lsim"](system, U + ones, T, X0, interp)
+    _, rest_y, rest_x = _PYTHON["lsim"](system, ones, T, None, interp)
+    return T, *with_value((y - rest_y, x - rest_x), plain_tree(found[1:]), "lsim")
+
+
+_lsim.runs_python = True  # type: ignore[attr-defined]
+
+
+def _chirp_phase(
+    t: Value, f0: Value, t1: Value, f1: Value, method: str = "linear", vertex_zero: Option = True
+) -> Value:
+    """The phase of a sweep; between equal frequencies, that of the usual formula with its limits."""
+    if plain(f0) != plain(f1) or method[:3] not in ("log", "lo", "hyp"):
+        return _python_of_phase(t, f0, t1, f1, method, vertex_zero)
+    require(method[:3] != "hyp", "signal.chirp", "frequencies that differ, where the sweep is hyperbolic")
+    part = np.asarray(t) / t1
+    return 2 * np.pi * f0 * t * scipy.special.exprel(np.log(f1 / f0) * part)
+
+
+_python_of_phase = python_of(scipy.signal._waveforms._chirp_phase)
+_PYTHON = {name: python_of(getattr(scipy.signal, name)) for name in ("lfiltic", "lp2hp", "lsim")}
 RULES: list[Reached] = [
+    *((scipy.signal, name, Running(getattr(scipy.signal, name), definition))
+      for name, definition in (("lfiltic", _lfiltic), ("lp2hp", _lp2hp))),
+    (scipy.signal, "lsim", Calling(_lsim)),
+    (scipy.signal._waveforms, "_chirp_phase", Running(scipy.signal._waveforms._chirp_phase, _chirp_phase)),
     *rules_of(scipy.signal, {
         "convolve": _convolve, "correlate": _correlate, "fftconvolve": _fftconvolve, "oaconvolve": _fftconvolve,
         "convolve2d": _convolve2d, "correlate2d": _correlate2d, "lfilter": lfilter, "lfilter_zi": _lfilter_zi,

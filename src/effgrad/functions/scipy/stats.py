@@ -14,13 +14,13 @@ import scipy.special as sp
 import scipy.stats
 from scipy._lib._array_api import np_compat
 from scipy.special import _ufuncs as scu
-from scipy.stats import _continuous_distns, _kde, _multivariate, _stats_py
+from scipy.stats import _continuous_distns, _kde, _morestats, _multivariate, _stats_py
 
 from effgrad.arrays.layout import shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import UFUNCS, depends, evaluated, plain
 from effgrad.errors import NoRule
-from effgrad.functions.scipy.tables import reals, require, rules_of, traced_inside
+from effgrad.functions.scipy.tables import Running, python_of, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed
 from effgrad.primitives.product import mT
 from effgrad.primitives.special.distributions import noncentral_chi2_density
@@ -320,6 +320,32 @@ def _of_each_type(compiled: Value, rule: Function) -> list[Reached]:
     return [(owner, kind, rule) for kind in compiled.__signatures__]
 
 
+# Functions with a shortcut.
+
+
+def _iqr(
+    x: Value, axis: Option = None, rng: Option = (25, 75), scale: Value = 1.0, *args: Option, **options: Option
+) -> Value:
+    if not traced_inside(scale):
+        return _python_of_iqr(x, axis, rng, scale, *args, **options)
+    return _python_of_iqr(x, axis, rng, 1.0, *args, **options) / scale
+
+
+def _yeojohnson(x: Value, lmbda: Value, *args: Option, **options: Option) -> Value:
+    positive = plain(x) >= 0
+    above = sp.boxcox1p(np.where(positive, x, 0.0), lmbda)
+    return np.where(positive, above, -sp.boxcox1p(np.where(positive, 0.0, -x), 2 - lmbda))
+
+
+def _power_divergence(
+    f_obs: Value, f_exp: Value = None, ddof: Value = 0, axis: Option = 0, lambda_: Value = None
+) -> Value:
+    beside = not traced_inside(lambda_) or plain(lambda_) not in (-1, 0, 1)
+    require(beside, "stats.power_divergence", "lambda_ beside -1, 0 and 1, where SciPy takes another formula")
+    return _python_of_power_divergence(f_obs, f_exp, ddof, axis, lambda_)
+
+
+_python_of_iqr, _python_of_power_divergence = python_of(scipy.stats.iqr), python_of(scipy.stats.power_divergence)
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
 RULES: list[Reached] = [
@@ -335,6 +361,9 @@ RULES: list[Reached] = [
     *rules_of(
         scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf, "expectile": _expectile}
     ),
+    (scipy.stats, "iqr", Running(scipy.stats.iqr, _iqr)),
+    (scipy.stats, "power_divergence", Running(scipy.stats.power_divergence, _power_divergence)),
+    (_morestats, "_yeojohnson_transform", Running(_morestats._yeojohnson_transform, _yeojohnson)),
     *_of_each_type(_kde.gaussian_kernel_estimate, _kernel_estimate),
     *_of_each_type(_kde.gaussian_kernel_estimate_log, _log_kernel_estimate),
 ]

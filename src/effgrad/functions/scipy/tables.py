@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any, NamedTuple
 
 from effgrad.arrays.layout import dtype_of, shape_of
@@ -24,7 +25,7 @@ def require(holds: bool, name: str, what: str) -> None:
 def reals(name: str, *values: Value) -> None:
     """Refuse complex arguments, for a function where SciPy takes their real parts or has another formula."""
     for value in values:
-        require_real(value, f"scipy.{name}")
+        require_real(np.asarray(value) if type(value) in (list, tuple) else value, f"scipy.{name}")
 
 
 def constant(function: Function) -> Function:
@@ -60,6 +61,18 @@ class Running(NamedTuple):
 
     original: Function
     definition: Any
+
+
+def python_of(function: Function) -> Function:
+    """Return a twin of a library's function that has no rule, so that its Python is run with traced values.
+
+    Some of SciPy's functions take a shortcut at one value of an argument: they leave out a division by 1, say. Their
+    value is right, but the derivative in that argument is lost. A definition without the shortcut calls the twin.
+    """
+    code, defaults = function.__code__, function.__defaults__
+    twin = FunctionType(code, function.__globals__, function.__name__, defaults, function.__closure__)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    return twin
 
 
 class Writing(NamedTuple):
