@@ -32,22 +32,25 @@ value_with_derivative = elementwise(
 def as_computed(original: Function, definition: Function) -> Function:
     """Return a rule that has the value of `original` and the derivative of `definition`."""
 
+    name = getattr(original, "__name__", "a function")
+
     @functools.wraps(definition)
     def rule(*args: Value, **kwargs: Option) -> Value:
         if any(isinstance(plain(leaf), Tracer) for leaf in leaves((args, kwargs))):
-            derived = _defined(original, definition, args, kwargs)
+            derived = _defined(original, definition, args, kwargs, name)
             return with_dtypes(original, args, kwargs, derived) if _has_example(args, kwargs) else derived
         values, options = plain_tree(args), plain_tree(kwargs)
         if _overwrites(original, args, kwargs):
             values, options = copy_arrays(values), copy_arrays(options)
         value = run_outside(functools.partial(original, *values, **options))
-        name = getattr(original, "__name__", "a function")
-        return with_value(_defined(original, definition, args, kwargs), value, name)
+        return with_value(_defined(original, definition, args, kwargs, name), value, name)
 
     return rule
 
 
-def _defined(original: Callable[..., object], definition: Callable[..., object], args: Tree, kwargs: Tree) -> Tree:
+def _defined(
+    original: Callable[..., object], definition: Callable[..., object], args: Tree, kwargs: Tree, name: str
+) -> Tree:
     """Return the results of a definition; if it raises an error and the function does not, raise `NoRule`."""
     try:
         return read(definition(*args, **kwargs))  # a library's Python may write traced values to plain arrays
@@ -57,7 +60,6 @@ def _defined(original: Callable[..., object], definition: Callable[..., object],
         inspect.signature(definition).bind(*args, **kwargs)  # raises if the caller gave wrong arguments
         values, options = copy_arrays(map_leaves(example, args)), copy_arrays(map_leaves(example, kwargs))
         run_outside(functools.partial(original, *values, **options))
-        name = getattr(original, "__name__", "a function")
         raise NoRule(f"{name} called like this has no derivative rule: its definition raises {error!r}") from error
 
 

@@ -330,7 +330,7 @@ def _partition(
 
 def _stack(arrays: Value, axis: int = 0, *, dtype: object = None, casting: str = "same_kind") -> Value:
     result = stack(*map(to_operand, arrays), axis=axis)
-    return result if dtype is None else result.astype(dtype)
+    return result if dtype is None else result.astype(dtype, casting=casting)
 
 
 def _concatenate(arrays: Value, axis: object = 0, dtype: object = None, casting: str = "same_kind") -> Value:
@@ -341,7 +341,7 @@ def _concatenate(arrays: Value, axis: object = 0, dtype: object = None, casting:
             dtype = np.result_type(*map(example, arrays))
         arrays, axis = [np.ravel(a) for a in arrays], 0
     result = concatenate(*arrays, axis=axis)
-    return result if dtype is None else result.astype(dtype)
+    return result if dtype is None else result.astype(dtype, casting=casting)
 
 
 def _along(stacked: int, axis: int) -> Value:

@@ -227,8 +227,7 @@ def _count(a: Value, total: Value, axis: Axis, where: Value) -> Value:
         if axis is not None and not ndim_of(a):
             np.lib.array_utils.normalize_axis_tuple(axis, 0)
         return a.size // max(size_of(total), 1)
-    count = np.sum(np.broadcast_to(choice(where), shape_of(a)), axis=axis)
-    return np.reshape(count, shape_of(total))
+    return np.reshape(np.sum(np.broadcast_to(choice(where), shape_of(a)), axis=axis), shape_of(total))
 
 
 def _of(total: Value, mean: Value, dtype: DTypeLike) -> Value:
@@ -259,14 +258,15 @@ def _var(
     where: Value = True, mean: Value = None, correction: float | None = None, rooted: bool = False,
 ) -> Value:  # fmt: skip
     """Return the variance; if a root of it is taken (`rooted`), its derivative is NaN where the squares underflowed."""
+    if correction is not None and ddof:
+        np.var(np.ones(1), ddof=1, correction=1)  # NumPy's error
     deviation = a - (np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean)
     square = deviation * deviation if deviation.dtype.kind != "c" else deviation.real**2 + deviation.imag**2
     total = np.sum(square, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     if rooted:
         used = deviation if where is True else np.where(choice(where), plain(deviation), 0.0)
         total = mark_underflow(total, used, axis=axis, keepdims=keepdims)
-    count = _count(a, total, axis, where) - (ddof if correction is None else correction)
-    return _of(total, divided(total, count), dtype)
+    return _of(total, divided(total, _count(a, total, axis, where) - (correction or ddof)), dtype)
 
 
 def _std(a: Value, *args: Value, **options: Option) -> Value:
