@@ -88,7 +88,8 @@ def with_output(owner: Any, name: str, rule: Function, runs: bool = True) -> Rea
         def converted(*args: Value, **options: Option) -> Value:
             return np.astype(rule(*args, **options), kind)
 
-        by_original = as_computed(functools.partial(original, output=kind), converted) if runs else converted
+        plain_run = functools.partial(original, output=kind.type if given else output)
+        by_original = as_computed(plain_run, converted) if runs else converted
         result = by_original(*call.args, **call.kwargs)
         if not given:
             return result

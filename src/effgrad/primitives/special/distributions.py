@@ -166,6 +166,15 @@ def _searched(partials: tuple[Partial, ...], least: float = 1e-300, most: float 
     return tuple(partial if partial is unknown else between(partial) for partial in partials)
 
 
+def _of_whole(partials: tuple[Partial, ...]) -> tuple[Value, ...]:
+    """Return the partials of a function that leaves out the fraction of its first argument, a count."""
+
+    def whole(partial: Value) -> Function:
+        return lambda y, k, *args: partial(y, np.trunc(plain(k)), *args)
+
+    return tuple(partial if partial is unknown else whole(partial) for partial in partials)
+
+
 def _no_fewer_than_successes(partials: tuple[Partial, ...]) -> tuple[Partial, ...]:
     """Return the partials of a count of trials; where it equals the count of successes, it moves with these alone."""
     # The partials there: in the successes, in the probability of at most as many (not replaced), in that of one.
@@ -206,7 +215,7 @@ enter({
     sp.fdtridfd: _searched(_inverse(_rising(F), 1)),
     sp.pdtr: _rising(POISSON),
     sp.pdtrc: _falling(POISSON),
-    sp.pdtri: _inverse(_rising(POISSON), 1),
+    sp.pdtri: _of_whole(_inverse(_rising(POISSON), 1)),
     sp.pdtrik: _searched(_inverse(_rising(POISSON_COUNT), 0)),
     sp.bdtr: _rising(BINOMIAL),
     sp.bdtrc: _falling(BINOMIAL),
