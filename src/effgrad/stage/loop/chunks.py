@@ -13,7 +13,7 @@ from effgrad.stage.loop.activity import overwritten_first
 from effgrad.stage.loop.affine import Affine, affine, fresh, variable
 from effgrad.stage.loop.buffers import Buffer, Element, load, loads
 from effgrad.stage.loop.element import replaced
-from effgrad.stage.loop.ir import Block, Map, Repeat, Store, read_buffers, reads_in, walk, writes_in, written
+from effgrad.stage.loop.ir import Block, Map, Repeat, Store, accesses, read_buffers, reads_in, walk, writes_in, written
 from effgrad.stage.loop.program import ranges_of
 
 # The elements of a chunk: 32 kB of each array. Arrays of less than `LARGE` bytes in all stay in the cache anyway, and
@@ -49,7 +49,7 @@ class _Loop:
 
     def is_sum(self, m: Map) -> bool:
         """Whether a Map adds up arrays of the largest extent."""
-        if not m.dims or _length(m) < self.extent:
+        if not 0 < _length(m) == self.extent:
             return False
         name = m.dims[0][0]
         return all(t.adds and all(name not in i.variables() for i in t.indices) for t in m.stores)
@@ -81,6 +81,10 @@ class _Loop:
             itertools.product(self.before, [*self.large, *self.after]), itertools.product(self.large, self.after)
         )
         if not writes_in(self.large) <= self.private or reads_in(self.large) & writes_in(self.large):
+            return False
+        integers = [n for m in self.body for _, n in m.dims]
+        integers += [i for m in self.body for _, place in accesses(m.stores) for i in place]
+        if any(type(atom) is not str for i in integers for atom, _ in i.terms):
             return False
         return all(self.are_apart(m, x) for m, x in pairs)
 
