@@ -62,8 +62,10 @@ ROWS = {
     "Ends of a domain": [
         ("np.sqrt(x)", 0.0),
         ("np.log(x)", 0.0),
+        ("np.log(x)", -1.0),
         ("np.arcsin(x)", 1.0),
         ("np.arctanh(x)", 1.0),
+        ("np.arctanh(x)", 2.0),
         ("np.arccosh(x)", 1.0),
         ("sp.entr(x)", 0.0),
     ],

@@ -217,6 +217,25 @@ def test_an_exponential_that_overflows():
     assert_near(grad(lambda x: np.log(1 + np.exp(x)))(1000.0), 1.0)
 
 
+OUTSIDE = {"log": -1.0, "log2": -1.0, "log10": -3.0, "log1p": -2.0, "arctanh": 2.0, "sqrt": -1.0, "arcsin": 2.0,
+           "arccos": -2.0, "arccosh": 0.5}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_derivatives_outside_a_domain_are_nan(name):
+    """The formulas of some have a value there, which was given beside a value of NaN."""
+    f, x = getattr(np, name), OUTSIDE[name]
+    inside = {"arccosh": 1.5}.get(name, 0.4)
+    both = np.array([x, inside])
+    second = lambda x: jvp(grad(f), (x,), (1.0,))[1]  # noqa: E731
+    for derivative in (grad(f), lambda x: jvp(f, (x,), (1.0,))[1], second, compile(grad(f)), compile(second)):
+        assert np.isnan(derivative(x)) and np.isfinite(derivative(inside))
+    found = grad(lambda x: np.sum(f(x)))(both)
+    assert np.isnan(found[0]) and found[1] == grad(f)(inside)
+    assert grad(lambda x: np.sum(np.where(x == x[1], f(x), 0.0)))(both)[0] == 0
+
+
 @pytest.mark.sweep
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_third_derivatives_are_nan():

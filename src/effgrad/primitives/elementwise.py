@@ -210,7 +210,7 @@ def _half_over(y: Value) -> Value:
     if nested(y, plain(y) == 0):
         return 0.5 * reciprocal_root(y)
     y = np.asarray(y)[()] if type(y) in PYTHON_NUMBERS else y  # which can be divided by 0
-    return powers.unless_infinite(0.5 / y)
+    return powers.in_domain(0.5 / y)
 
 
 def _sinc_partial(y: Value, x: Value) -> Value:
@@ -260,22 +260,22 @@ UNARY = {primitive.function: primitive for primitive in (
         code=library("exp2"), counterpart=counterparts.own("exp2", lambda xp, x: 2.0**x)),
     elementwise(np.expm1, lambda y, x: np.exp(x), code=library("expm1"), counterpart=floating("expm1")),
     elementwise(
-        np.log, lambda y, x: powers.unless_infinite(np.reciprocal(x)), series=laurent.logarithm, analytic=not_at_zero,
+        np.log, lambda y, x: powers.in_domain(np.reciprocal(x)), series=laurent.logarithm, analytic=not_at_zero,
         code=library("log"), counterpart=floating("log")),
     elementwise(
-        np.log2, lambda y, x: powers.unless_infinite(np.reciprocal(x * np.log(2.0))),
+        np.log2, lambda y, x: powers.in_domain(np.reciprocal(x * np.log(2.0))),
         code=library("log2"), counterpart=floating("log2")),
     elementwise(
-        np.log10, lambda y, x: powers.unless_infinite(np.reciprocal(x * np.log(10.0))),
+        np.log10, lambda y, x: powers.in_domain(np.reciprocal(x * np.log(10.0))),
         code=library("log10"), counterpart=floating("log10")),
     elementwise(
-        np.log1p, lambda y, x: powers.unless_infinite(np.reciprocal(1 + x)),
+        np.log1p, lambda y, x: powers.in_domain(np.reciprocal(1 + x)),
         code=library("log1p"), counterpart=floating("log1p")),
     elementwise(
         np.sqrt, lambda y, x: _half_over(y), series=lambda x: laurent.power(x, 0.5), analytic=not_at_zero,
         code=intrinsic("sqrt"), counterpart=floating("sqrt")),
     elementwise(
-        np.cbrt, lambda y, x: powers.unless_infinite(np.reciprocal(3 * y * y)),
+        np.cbrt, lambda y, x: powers.in_domain(np.reciprocal(3 * y * y)),
         series=lambda x: laurent.power(x, 1 / 3), analytic=not_at_zero,
         code=library("cbrt"), counterpart=counterparts.own("cbrt", counterparts.cbrt)),
     elementwise(
@@ -302,13 +302,13 @@ UNARY = {primitive.function: primitive for primitive in (
     elementwise(np.cosh, lambda y, x: np.sinh(x), code=library("cosh"), counterpart=floating("cosh")),
     elementwise(np.tanh, lambda y, x: 1 - y * y, code=library("tanh"), counterpart=floating("tanh")),
     elementwise(
-        np.arcsinh, lambda y, x: powers.unless_infinite(np.reciprocal(_root_of_one_plus_square(x))),
+        np.arcsinh, lambda y, x: powers.in_domain(np.reciprocal(_root_of_one_plus_square(x))),
         code=library("asinh"), counterpart=floating("asinh")),
     elementwise(
-        np.arccosh, lambda y, x: powers.unless_infinite(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1))),
+        np.arccosh, lambda y, x: powers.in_domain(np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1))),
         code=library("acosh"), counterpart=floating("acosh")),
     elementwise(
-        np.arctanh, lambda y, x: np.reciprocal(_one_minus_square(x)),
+        np.arctanh, lambda y, x: powers.in_domain(np.reciprocal(_one_minus_square(x))),
         code=library("atanh"), counterpart=floating("atanh")),
     *(elementwise(f, np.pi / 180, code=scaling(np.pi / 180)) for f in (np.deg2rad, np.radians)),
     *(elementwise(f, 180 / np.pi, code=scaling(180 / np.pi)) for f in (np.rad2deg, np.degrees)),

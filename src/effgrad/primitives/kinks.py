@@ -102,11 +102,21 @@ reciprocal_root = elementwise(
     counterpart=own("reciprocal", lambda xp, y: 1.0 / y),
 )
 
-# A reciprocal, but NaN where it is 0, since its argument is infinite there. The series infinitely near is unchanged.
-nan_if_zero = elementwise(
-    lambda r: np.where(r == 0, np.nan, r)[()], 1, name="bounded", series=lambda r: r, analytic=not_at_zero,
-    counterpart=own("bounded", lambda xp, r: xp.where(r == 0, xp.nan, r)),
+# A reciprocal, but NaN where it is 0, since its argument is infinite there, or negative, since its argument is outside
+# the domain. The series infinitely near is unchanged. A negative zero is at the end of the domain.
+nan_outside = elementwise(
+    lambda r: np.where(is_outside(r), np.nan, r)[()],
+    lambda y, r: np.where(is_outside(plain(r)) & (plain(r) != 0), np.nan, 1.0),
+    name="bounded", series=lambda r: r, analytic=not_at_zero,
+    counterpart=own("bounded", lambda xp, r: xp.where(is_outside(r), xp.nan, r)),
 )  # fmt: skip
+
+
+def is_outside(reciprocal: Value) -> Value:
+    """Whether a reciprocal that is positive in a domain is 0 or negative."""
+    if np.iscomplexobj(reciprocal):
+        return reciprocal == 0
+    return (reciprocal <= 0) & (reciprocal > -np.inf)
 
 
 def differentiated(value: Value) -> bool:

@@ -2,7 +2,7 @@
 
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import Tracer, decided, plain
-from effgrad.primitives.kinks import differentiated, nan_if_zero, nested, reciprocal_root
+from effgrad.primitives.kinks import differentiated, is_outside, nan_outside, nested, reciprocal_root
 from effgrad.primitives.partials import Factored
 from effgrad.vocabulary import Value
 
@@ -32,7 +32,7 @@ def base_partial(y: Value, a: Value, n: Value) -> Value:
             if plain(n) == 0.5 and not differentiated(n) and nested(y, plain(y) == 0):
                 return 0.5 * reciprocal_root(y)
             if 0 < plain(n).real < 1:
-                return unless_infinite(n * a ** (n - 1))
+                return in_domain(n * a ** (n - 1))
             return 0.0 if flat else n * a ** (n - 1)
         except (ZeroDivisionError, OverflowError):  # raised by Python's floats, where NumPy gives infinity
             return n * np.reciprocal(a ** (1 - n))
@@ -48,14 +48,18 @@ def exponent_partial(y: Value, a: Value, n: Value) -> Value:
         return y * np.log(safe)
 
 
-def unless_infinite(reciprocal: Value) -> Value:
-    """Return a reciprocal, with NaN where it is 0, since its argument is infinite there, perhaps by an overflow."""
-    zero = plain(reciprocal) == 0
-    if not decided(zero) and isinstance(zero, Tracer):
-        return np.where(zero, np.nan, reciprocal)
-    if not (zero if decided(zero) else np.any(zero)):
+def in_domain(reciprocal: Value) -> Value:
+    """Return a partial that is positive in the domain of its function, and NaN where it is not.
+
+    It is 0 where the argument is infinite, perhaps by an overflow, and negative where the function has no value.
+    """
+    value = plain(reciprocal)
+    outside = value == 0 if np.iscomplexobj(value) else value <= 0
+    if not decided(outside) and isinstance(outside, Tracer):
+        return reciprocal * np.where(is_outside(value), np.nan, 1.0)  # its derivatives are NaN there too
+    if not (outside if decided(outside) else np.any(outside)):
         return reciprocal
-    return nan_if_zero(reciprocal)
+    return nan_outside(reciprocal)
 
 
 def _pulled_through_base(g: Value, y: Value, a: Value, n: Value) -> Value:
