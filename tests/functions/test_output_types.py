@@ -1,4 +1,4 @@
-"""Filters of `scipy.ndimage` with a type as `output`, which some of them take as a class only."""
+"""Filters of `scipy.ndimage` with a type as `output`, which some of them take as a class only, and with `axes`."""
 
 import numpy as np
 import pytest
@@ -27,3 +27,33 @@ def test_a_type_as_output_is_scipys(name, output):
     if expected.dtype == float:
         moved = grad(lambda x: np.sum(f(x) * IMAGE))(IMAGE)
         np.testing.assert_allclose(np.sum(moved * IMAGE), np.sum(f(IMAGE) * IMAGE), rtol=1e-12)  # linear
+
+
+VOLUME = np.random.default_rng(0).uniform(size=(4, 5, 3))
+OPTIONS = [
+    {}, {"axes": (0,)}, {"axes": (1, 2)}, {"axes": (-1, 0)}, {"axes": 1}, {"axes": ()},
+    {"mode": ["wrap", "nearest", "mirror"]}, {"axes": (0, 2), "mode": ["wrap", "nearest"]}, {"sigma": [0.5, 1.2, 0.0]},
+    {"sigma": [0.5, 1.2], "axes": (2, 0)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("name", ["gaussian_filter", "gaussian_laplace", "gaussian_gradient_magnitude", "laplace"])
+def test_filters_along_some_axes_are_scipys(name, options):
+    """Compiled values and derivatives of some were wrong or NaN, as all axes were filtered, or one of no width."""
+    options = {"sigma": 0.9, **options} if name != "laplace" else options
+    if name == "laplace" and "sigma" in options or name.endswith("magnitude") and np.size(options["sigma"]) == 2:
+        pytest.skip("SciPy takes no such option")
+    f, u = lambda x: getattr(nd, name)(x, **options), np.cos(np.arange(60.0)).reshape(4, 5, 3)
+    value, slope = jvp(f, (VOLUME,), (u,))
+    assert np.array_equal(value, f(VOLUME))
+    np.testing.assert_allclose(compile(f, "numpy")(VOLUME), value, rtol=1e-10, atol=1e-12)
+    expected = (8 * (f(VOLUME + 1e-3 * u) - f(VOLUME - 1e-3 * u)) - f(VOLUME + 2e-3 * u) + f(VOLUME - 2e-3 * u)) / 12e-3
+    np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("f", [np.std, np.var, np.mean, np.sum])
+def test_statistics_of_a_whole_dtype_are_numpys(f):
+    x = np.array([0.3, 4.7])
+    found = jvp(lambda x: f(x, dtype=int), (x,), (x,))[0]
+    assert found == f(x, dtype=int) and np.result_type(found) == np.result_type(f(x, dtype=int))

@@ -270,7 +270,8 @@ def _var(
 
 
 def _std(a: Value, *args: Value, **options: Option) -> Value:
-    return root(_var(a, *args, **options, rooted=True))
+    variance = _var(a, *args, **options, rooted=True)
+    return root(variance).astype(dtype_of(variance), copy=False)
 
 
 def _of_some(original: Callable[..., object], definition: Function) -> Function:
@@ -393,8 +394,7 @@ def _weighted_exponentials(below: Value, b: Value, used: Value) -> Value:
 _max = _reduction(maximum_of, -np.inf, np.maximum)
 _min = _reduction(minimum_of, np.inf, np.minimum)
 FUNCTIONS.enter({
-    np.sum: _of_some(np.sum, _reduction(sum_, 0.0, np.add)),
+    np.sum: _of_some(np.sum, _reduction(sum_, 0.0, np.add)), np.amax: _max, np.amin: _min, np.cumsum: _cumsum,
     np.prod: _of_some(np.prod, _reduction(prod, 1.0, np.multiply)), np.max: _max, np.min: _min,
-    np.amax: _max, np.amin: _min, np.mean: _of_some(np.mean, _mean),
-    np.var: _of_some(np.var, _var), np.std: _of_some(np.std, _std), np.cumsum: _cumsum,
+    np.mean: _of_some(np.mean, _mean), np.var: _of_some(np.var, _var), np.std: _of_some(np.std, _std),
 })  # fmt: skip

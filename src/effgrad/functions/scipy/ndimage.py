@@ -58,9 +58,8 @@ def _convolve(
 
 
 def _correlate1d(
-    input: Value, weights: Value, axis: int = -1, mode: Option = "reflect", cval: Option = 0.0,
-    origin: int = 0,
-) -> Value:  # fmt: skip
+    input: Value, weights: Value, axis: int = -1, mode: Option = "reflect", cval: Option = 0.0, origin: int = 0
+) -> Value:
     return _correlate(input, weights, mode, cval, origin, axes=axis)
 
 
@@ -82,24 +81,37 @@ def _gaussian_filter1d(
     return _correlate1d(input, weights, axis, mode, cval)
 
 
+def _chosen(axes: Axis, ndim: int) -> list[int]:
+    return list(range(ndim)) if axes is None else [int(axis) % ndim for axis in np.atleast_1d(axes)]
+
+
+def _total(parts: list[Value], input: Value) -> Value:
+    """The sum of parts, one for each axis; SciPy returns an image of which no axis is chosen."""
+    return sum(parts[1:], parts[0]) if parts else input * 1.0
+
+
 def _along_axes(one: Value) -> Function:
     """Return a filter along each axis in turn, made from a filter along one axis."""
 
     def rule(
         input: Value, amount: Value, *parameters: object, axes: Axes = None, mode: Option = "reflect", **options: Option
     ) -> Value:
-        ndim = ndim_of(input)
-        axes = list(range(ndim)) if axes is None else [int(i) % ndim for i in np.atleast_1d(axes)]
-        for place, axis in enumerate(axes):
-            own = {key: each(value, len(axes))[place] for key, value in options.items()}
-            amount_here, way = each(amount, len(axes))[place], each(mode, len(axes))[place]
+        chosen = _chosen(axes, ndim_of(input))
+        for place, axis in enumerate(chosen):
+            own = {key: each(value, len(chosen))[place] for key, value in options.items()}
+            amount_here, way = each(amount, len(chosen))[place], each(mode, len(chosen))[place]
             input = one(input, amount_here, axis, *parameters, mode=way, **own)
         return input
 
     return rule
 
 
-_gaussian = _along_axes(_gaussian_filter1d)
+def _gaussian_filter_or_none(input: Value, sigma: Value, *args: Option, **options: Option) -> Value:
+    """A filter along an axis of several; SciPy leaves out those of no width."""
+    return _gaussian_filter1d(input, sigma, *args, **options) if plain(sigma) > 1e-15 else input
+
+
+_gaussian = _along_axes(_gaussian_filter_or_none)
 
 
 def _gaussian_filter(
@@ -111,12 +123,7 @@ def _gaussian_filter(
 
 
 def _uniform_filter1d(
-    input: Value,
-    size: int,
-    axis: int = -1,
-    mode: Option = "reflect",
-    cval: Option = 0.0,
-    origin: int = 0,
+    input: Value, size: int, axis: int = -1, mode: Option = "reflect", cval: Option = 0.0, origin: int = 0
 ) -> Value:
     return _correlate1d(input, np.full(size, 1.0 / size), axis, mode, cval, origin)
 
@@ -148,34 +155,40 @@ def _edges(across: list[float]) -> Function:
 
 
 def _laplace(input: Value, mode: Option = "reflect", cval: Option = 0.0, *, axes: Axis = None) -> Value:
-    ndim = ndim_of(input)
-    chosen = range(ndim) if axes is None else np.atleast_1d(axes)
-    parts = [_correlate1d(input, [1, -2, 1], int(axis), way, cval)
+    chosen = _chosen(axes, ndim_of(input))
+    parts = [_correlate1d(input, [1, -2, 1], axis, way, cval)
              for axis, way in zip(chosen, each(mode, len(chosen)), strict=True)]  # fmt: skip
-    return sum(parts[1:], parts[0])
+    return _total(parts, input)
 
 
 def _gaussian_derivatives(
-    input: Value, sigma: Value, order: int, mode: Option, cval: Option, **options: Option
+    input: Value, sigma: Value, order: int, mode: Option, cval: Option, axes: Axis, **options: Option
 ) -> list[Value]:
+    """The derivative along each axis of the image that is smoothed along all axes, with the mode of that axis."""
     ndim = ndim_of(input)
-    return [_gaussian_filter(input, sigma, [order * (i == axis) for i in range(ndim)], mode, cval, **options)
-            for axis in range(ndim)]  # fmt: skip
+    chosen = _chosen(axes, ndim)
+    return [_gaussian_filter(input, sigma, [order * (i == axis) for i in range(ndim)], way, cval, **options)
+            for axis, way in zip(chosen, each(mode, len(chosen)), strict=True)]  # fmt: skip
 
 
 def _gaussian_laplace(
-    input: Value, sigma: Value, mode: Option = "reflect", cval: Option = 0.0, **options: Option
+    input: Value, sigma: Value, mode: Option = "reflect", cval: Option = 0.0, *, axes: Axis = None, **options: Option
 ) -> Value:
-    parts = _gaussian_derivatives(input, sigma, 2, mode, cval, **options)
-    return sum(parts[1:], parts[0])
+    """The sum of the second derivatives; the image is smoothed along the given axes only."""
+    chosen = _chosen(axes, ndim_of(input))
+    if len(chosen) < ndim_of(input):
+        widths = dict(zip(chosen, each(sigma, len(chosen)), strict=True))
+        sigma = [widths.get(axis, 0.0) for axis in range(ndim_of(input))]
+    parts = _gaussian_derivatives(input, sigma, 2, mode, cval, axes, **options)
+    return _total(parts, input)
 
 
 def _gaussian_gradient_magnitude(
-    input: Value, sigma: Value, mode: Option = "reflect", cval: Option = 0.0, **options: Option
+    input: Value, sigma: Value, mode: Option = "reflect", cval: Option = 0.0, *, axes: Axis = None, **options: Option
 ) -> Value:
-    parts = _gaussian_derivatives(input, sigma, 1, mode, cval, **options)
-    if not parts:  # SciPy returns an image without axes
-        return input * 1.0
+    parts = _gaussian_derivatives(input, sigma, 1, mode, cval, axes, **options)
+    if not parts:
+        return _total(parts, input)
     return root(mark_underflow(sum(part * part for part in parts), *[part[None] for part in parts], axis=0))
 
 
