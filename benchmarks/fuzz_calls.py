@@ -303,7 +303,8 @@ def drawn(path: str, rng: Any, table: Any = CALLS, rejected: bool = False) -> tu
         return function_of(path)(*[values[name] for name in by_position], **rest)
 
     arrays = [value for value in everything.values() if isinstance(value, np.ndarray)]
-    program.single = any(np.result_type(value).char in "fF" for value in arrays)  # type: ignore[attr-defined]
+    single = [np.result_type(value).char in "fF" for value in arrays] + [v is np.float32 for v in everything.values()]
+    program.single = any(single)  # type: ignore[attr-defined]
     program.overwrites = overwrites  # type: ignore[attr-defined]
     program.unset = reads_unset_memory(path, everything)  # type: ignore[attr-defined]
     text = ", ".join([repr(known[n]) for n in by_position]

@@ -151,7 +151,7 @@ OPTIONS: dict[str, Draw] = {
     "left": number(0, 1),
     "right": number(0, 1),
     "alternative": one_of("two-sided", "less", "greater"),
-    "structure": like_first(),
+    "structure": None,  # SciPy reads beyond one of another shape than the footprint's
     "footprint": neighbourhood,
     "to_end": number(-1, 1),
     "to_begin": number(-1, 1),

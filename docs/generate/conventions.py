@@ -159,7 +159,9 @@ What an algorithm chooses is a constant: the sort order, the pivots, the triangl
 which data points are the knots of a spline that FITPACK smooths (`splrep(s=)`, `UnivariateSpline`, `make_splrep`,
 `splprep`). The knots themselves move with the data points. SciPy stops where the sum of squares is s to one part in a
 thousand; the derivative is that of the exact smoothing spline with the sum of squares that was found, which stays as
-far from s as it is. A fit whose iteration has not converged has none, which is an error.
+far from s as it is. A fit whose iteration has not converged has none, which is an error. The `lam` that
+`make_smoothing_spline` finds by cross-validation moves with the data, as the minimum nearby does; at an end of the
+interval that SciPy searches it is constant.
 
 An argument is a value: `f` gets an array of its own for each, which it may write to, and the caller's stay as they are.
 One array that is given twice, `grad(f)(a, a)`, is two arguments; a program in which they should be one array takes one.
@@ -172,6 +174,9 @@ programs whose rule is not run by `effgrad`'s own functions (a handler entered b
 function is singular, and as far as its singularity asks: elsewhere the operations run as they stand. A limit by
 series takes hundreds of runs of the derivative, only where a NaN appears. It runs `f` again: do not count calls in it.
 A branch of Python (`if x == 0:`, the built-in `max`) is taken as at the point itself, and is not seen: use `np.where`.
+SciPy's own Python has such branches too: a value at a node that is taken from the table, a division by 1 that is left
+out. Where one was found (a list of all comparisons by equality in that Python was read), the derivative is that of a
+definition without it, or is refused by name.
 
 M. Shamseddine and M. Berz, Exception handling in derivative computation with nonarchimedean calculus (1996).
 

@@ -120,6 +120,7 @@ class Noticed(Memory):
 
     def __init__(self) -> None:
         self.owner: Object = lambda: None
+        self.start, self.flat = 0, np.empty(0)  # it has no addresses
 
     def write_back(self) -> None:
         """Do nothing: no array is marked."""
