@@ -1,5 +1,7 @@
 """Filters of `scipy.ndimage` with a type as `output`, which some of them take as a class only, and with `axes`."""
 
+import inspect
+
 import numpy as np
 import pytest
 import scipy.ndimage as nd
@@ -44,6 +46,8 @@ def test_filters_along_some_axes_are_scipys(name, options):
     options = {"sigma": 0.9, **options} if name != "laplace" else options
     if name == "laplace" and "sigma" in options or name.endswith("magnitude") and np.size(options["sigma"]) == 2:
         pytest.skip("SciPy takes no such option")
+    if "axes" in options and "axes" not in inspect.signature(getattr(nd, name)).parameters:
+        pytest.skip("an older SciPy takes no axes")
     f, u = lambda x: getattr(nd, name)(x, **options), np.cos(np.arange(60.0)).reshape(4, 5, 3)
     value, slope = jvp(f, (VOLUME,), (u,))
     assert np.array_equal(value, f(VOLUME))

@@ -271,8 +271,12 @@ def _upfirdn(
 # Functions with a shortcut.
 
 
+# Older versions of SciPy leave the first coefficient out.
+_DIVIDES = scipy.signal.lfiltic([1.0], [2.0, 1.0], [1.0])[0] == -0.5
+
+
 def _lfiltic(b: Value, a: Value, y: Value, x: Value = None) -> Value:
-    first = np.ravel(a)[0]
+    first = np.ravel(a)[0] if _DIVIDES else 1.0
     return _PYTHON["lfiltic"](np.asarray(b) / first, np.asarray(a) / first, y, x)
 
 
