@@ -1,13 +1,12 @@
 """Inner loops with independent steps, as axes of Maps: drawn programs beside NumPy's runs and eager gradients."""
 
 import linecache
-import warnings
 
 import numpy as np
 import pytest
 from captured_regions import captured
+from drawn_loops import check_compiled
 
-import effgrad
 from effgrad.stage.loop.ir import Repeat, walk
 
 N = 12
@@ -58,18 +57,7 @@ def arguments():
 @pytest.mark.thinned(6)
 @pytest.mark.parametrize("seed", range(240))
 def test_drawn_loops(seed):
-    f, args = program(seed), arguments()
-
-    def total(*args):
-        return sum(np.sum(np.sin(x)) for x in f(*args))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found, slopes = effgrad.compile(f)(*args), effgrad.compile(effgrad.grad(total, (0, 1, 2)))(*args)
-    for got, want in zip(found, f(*args), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-12)
-    for got, want in zip(slopes, effgrad.grad(total, (0, 1, 2))(*args), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-10)
+    check_compiled(program(seed), *arguments())
 
 
 def test_many_of_the_drawn_loops_are_distributed_and_many_are_not():
