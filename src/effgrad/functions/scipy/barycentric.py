@@ -13,7 +13,7 @@ import scipy.interpolate
 
 from effgrad.arrays.layout import shape_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import plain
+from effgrad.arrays.value import example, plain
 from effgrad.functions.scipy.tables import Method, python_of, traced_inside
 from effgrad.primitives.given import with_value
 from effgrad.vocabulary import Function, Reached, Value
@@ -32,7 +32,7 @@ def _through(x: Value, nodes: Value, weights: Value, values: Value) -> Value:
 
 def _polynomial(self: Value, x: Value) -> Value:
     value = _PYTHON_OF_POLYNOMIAL(self, x)
-    return with_value(_through(x, self.xi, self.wi, self.yi), plain(value), "an interpolant") if x.size else value
+    return with_value(_through(x, self.xi, self.wi, self.yi), example(value), "an interpolant") if x.size else value
 
 
 def _rational(self: Value, z: Value) -> Value:
@@ -40,7 +40,7 @@ def _rational(self: Value, z: Value) -> Value:
     columns = np.reshape(self._support_values, (shape_of(self._support_points)[0], -1))
     found = np.reshape(_through(points, self._support_points, self.weights, columns), np.shape(z) + self._shape)
     found = np.moveaxis(found, 0, self._axis) if np.ndim(z) else found
-    return with_value(found, plain(value), "an interpolant")
+    return with_value(found, example(value), "an interpolant")
 
 
 def _rule(kind: type, name: str, rule: Function, *attributes: str) -> Reached:
