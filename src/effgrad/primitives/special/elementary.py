@@ -270,8 +270,8 @@ enter({
         lambda y, n, k: y * (sp.digamma(n - k + 1) - sp.digamma(k + 1)),
     ),
     # error functions and the normal distribution
-    sp.erf: Row(lambda y, x: 2 / SQRT_PI * np.exp(-x * x), library("erf")),
-    sp.erfc: Row(lambda y, x: -2 / SQRT_PI * np.exp(-x * x), library("erfc")),
+    sp.erf: Row(lambda y, x: 2 / SQRT_PI * np.exp(-x * x), library("erf"), total=True),
+    sp.erfc: Row(lambda y, x: -2 / SQRT_PI * np.exp(-x * x), library("erfc"), total=True),
     sp.erfcx: lambda y, x: erfcx_slope(x),
     sp.erfi: lambda y, x: 2 / SQRT_PI * np.exp(x * x),
     sp.dawsn: _dawsn,
@@ -292,16 +292,18 @@ enter({
         lambda y, h, a: np.exp(-(1 + a * a) * h * h / 2) / (2 * np.pi * (1 + a * a)),
     ),
     # logistic functions, exponentials and logarithms
-    sp.expit: Row(lambda y, x: y * sp.expit(-x), EXPIT, lambda xp, x: 1 / (1 + xp.exp(-x))),
-    sp.log_expit: Row(lambda y, x: sp.expit(-x), LOG_EXPIT, lambda xp, x: -xp.logaddexp(xp.zeros_like(x), -x)),
+    sp.expit: Row(lambda y, x: y * sp.expit(-x), EXPIT, lambda xp, x: 1 / (1 + xp.exp(-x)), total=True),
+    sp.log_expit: Row(
+        lambda y, x: sp.expit(-x), LOG_EXPIT, lambda xp, x: -xp.logaddexp(xp.zeros_like(x), -x), total=True
+    ),
     sp.logit: lambda y, x: np.reciprocal(x * (1 - x)),
-    sp.exp2: Row(UNARY[np.exp2].partials, library("exp2")),
+    sp.exp2: Row(UNARY[np.exp2].partials, library("exp2"), total=True),
     sp.exp10: lambda y, x: y * np.log(10.0).item(),
-    sp.expm1: Row(lambda y, x: np.exp(x), library("expm1")),
+    sp.expm1: Row(lambda y, x: np.exp(x), library("expm1"), total=True),
     sp.exprel: lambda y, x: _relative_exponential(x),
     sp.log1p: Row(UNARY[np.log1p].partials, library("log1p")),
     sp.cbrt: Row(UNARY[np.cbrt].partials, library("cbrt")),
-    sp.cosm1: Row(lambda y, x: -np.sin(x), None, lambda xp, x: -2 * xp.sin(x / 2) ** 2),
+    sp.cosm1: Row(lambda y, x: -np.sin(x), None, lambda xp, x: -2 * xp.sin(x / 2) ** 2, total=True),
     sp.powm1: (
         lambda y, x, p: powers.base_partial(y, x, p),
         lambda y, x, p: powers.exponent_partial(x**p, x, p),

@@ -13,7 +13,7 @@ from scipy.special import _ufuncs
 
 from effgrad.arrays import counterparts
 from effgrad.arrays.registries import Registry
-from effgrad.arrays.value import UFUNCS
+from effgrad.arrays.value import UFUNCS, Tracer, decided, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.complexes import require_real
 from effgrad.primitives.machine_code import Code
@@ -36,22 +36,27 @@ def unknown(*_: Value) -> Value:
 
 
 class Row(NamedTuple):
-    """The partials of a function, its machine code, and `otherwise`, for array libraries that lack the function."""
+    """The partials of a function, its machine code, and `otherwise`, for array libraries that lack the function.
+
+    A `total` function is defined for all numbers, so its partials need no test whether it has a value.
+    """
 
     partials: Any
     code: Code | None = None
     otherwise: Any = None
+    total: bool = False
 
 
 def special(
-    function: Function, *partials: Partial, name: str = "", code: Code | None = None, otherwise: Function | None = None
-) -> Primitive:
+    function: Function, *partials: Partial, name: str = "", code: Code | None = None,
+    otherwise: Function | None = None, total: bool = False,
+) -> Primitive:  # fmt: skip
     """Return an elementwise primitive, some of whose partials may be `unknown`.
 
     Another array library computes it by its function of the same name, or else by `otherwise(xp, *args)`.
     """
     name = name or function.__name__
-    rules = [_refused(name, i) if partial is unknown else _of_numpy(partial) for i, partial in enumerate(partials)]
+    rules = [_refused(name, i) if partial is unknown else _rule(partial, total) for i, partial in enumerate(partials)]
     counterpart = counterparts.special(function.__name__, otherwise)
     return elementwise(function, *rules, name=name, code=code, counterpart=counterpart)
 
@@ -59,16 +64,28 @@ def special(
 _NUMPYS: dict[type, Value] = {float: np.float64, int: np.int64}
 
 
-def _of_numpy(partial: Partial) -> Value:
-    """Return a partial that gets NumPy numbers instead of Python numbers, whose division by zero is an error."""
-    if not callable(partial):
-        return partial
+def _rule(partial: Partial, total: bool) -> Value:
+    """Return a partial that gets NumPy numbers instead of Python numbers, whose division by zero is an error.
 
-    @functools.wraps(partial)
+    It is NaN where a function that is not `total` has no value; its formula may have a number there.
+    """
+    if partial is None:
+        return None
+    formula = partial if callable(partial) else lambda *_: partial
+
+    @functools.wraps(formula)
     def rule(y: Value, *args: Value) -> Value:
-        return partial(y, *[_NUMPYS[type(x)](x) if type(x) in _NUMPYS else x for x in args])
+        result = formula(y, *[_NUMPYS[type(x)](x) if type(x) in _NUMPYS else x for x in args])
+        return result if total else _where_defined(plain(y), result)
 
     return rule
+
+
+def _where_defined(y: Value, partial: Value) -> Value:
+    outside = y != y
+    if isinstance(outside, Tracer) or (outside if decided(outside) else np.any(outside)):
+        return partial * np.where(outside, y, 1.0)  # a product, whose derivatives are NaN there too
+    return partial
 
 
 def _refused(name: str, index: int) -> Function:
@@ -105,9 +122,9 @@ def __getattr__(name: str) -> Value:
 def enter(table: dict[Any, object]) -> None:
     """Enter ufuncs into the table, each with a tuple of partials, its only partial, or a `Row`."""
     for function, given in table.items():
-        partials, code, otherwise = given if type(given) is Row else (given, None, None)
+        partials, code, otherwise, total = given if type(given) is Row else Row(given)
         partials = partials if type(partials) is tuple else (partials,)
-        row = {function: special(function, *partials, code=code, otherwise=otherwise)}
+        row = {function: special(function, *partials, code=code, otherwise=otherwise, total=total)}
         UFUNCS.enter(row)
         SPECIAL.enter(row)
 
