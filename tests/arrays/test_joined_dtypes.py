@@ -15,6 +15,7 @@ REJECTED = {
     "safe casting": (lambda x: np.concatenate(x, dtype=np.float32, casting="safe"), TypeError),
     "var": (lambda x: np.var(x, ddof=2, correction=0), ValueError),
     "std": (lambda x: np.std(x, axis=1, ddof=1, correction=1), ValueError),
+    "std of integers": (lambda x: np.std(x, axis=1, dtype=int, ddof=1), TypeError),
     "nanvar": (lambda x: np.nanvar(x, ddof=1, correction=1), ValueError),
 }
 

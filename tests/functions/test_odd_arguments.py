@@ -159,6 +159,7 @@ REJECTED = {
     "a dtype without a copy": lambda x: np.asarray(x, np.float32, copy=False),
     "a list without a copy": lambda x: np.asarray([x[0, 0], x[0, 1]], copy=False),
     "a name of no parameter": lambda x: np.unique_all(x=x).values,
+    "a number without a copy": lambda x: np.nan_to_num(x[0, 0], copy=False),
     "zeros by name": lambda x: np.poly(seq_of_zeros=x[0, 0]),
     "a double factorial": lambda x: scipy.special.factorial2(x[0, 0]),
     "a factorial in threes": lambda x: scipy.special.factorialk(x, 3),

@@ -7,7 +7,7 @@ from effgrad.arrays.value import CONSTANT, REDUCTIONS, UFUNCS, Tracer, evaluated
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.constants import BITS, CONSTANTS
 from effgrad.primitives.given import as_computed
-from effgrad.primitives.reduction import logsumexp
+from effgrad.primitives.logsumexp import logsumexp
 from effgrad.vocabulary import Axis, DTypeLike, Function, Index, Option, Value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from effgrad.arrays.layout import dtype_of, ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import FUNCTIONS, any_traced, composed, is_lazy, plain
+from effgrad.arrays.value import FUNCTIONS, Tracer, any_traced, composed, is_lazy, plain
 from effgrad.primitives import cotangents
 from effgrad.primitives.batching import broadcast
 from effgrad.primitives.given import all_as_computed
@@ -293,6 +293,8 @@ def _nan_to_num(x: Value, copy: bool = True, nan: Value = 0.0, posinf: Value = N
     value, numbers = plain(x), {"nan": nan, "posinf": posinf, "neginf": neginf}
     if isinstance(copy, str):
         np.nan_to_num(0.0, copy)  # raises NumPy's error
+    if not copy and not isinstance(value, np.ndarray | Tracer):
+        np.array(value, copy=False)  # NumPy's error
     with np.errstate(all="ignore"):
         constants = {name: number for name, number in numbers.items() if not any_traced((number,))}
         result = np.where(np.isfinite(value), x, np.nan_to_num(value, **constants))

@@ -7,8 +7,8 @@ from effgrad.arrays.layout import ndim_of
 from effgrad.arrays.value import UFUNCS, composed, plain
 from effgrad.errors import NoRule
 from effgrad.primitives.given import as_computed
+from effgrad.primitives.logsumexp import logsumexp
 from effgrad.primitives.primitive import Primitive
-from effgrad.primitives.reduction import logsumexp
 from effgrad.primitives.special.elementary import BERNOULLI, polygamma
 from effgrad.primitives.special.table import piecewise, sp, special, unknown
 from effgrad.vocabulary import Axis, Option, Value
