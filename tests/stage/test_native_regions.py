@@ -3,6 +3,7 @@
 import signal
 import threading
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import effgrad
 from effgrad.stage.loop.affine import NotCaptured
 from effgrad.stage.loop.derive import Reversal
 from effgrad.stage.native import lowering, map_products
+from effgrad.stage.native.arena import LENT_BYTES
 from effgrad.stage.native.executable import Executable
 
 
@@ -222,3 +224,52 @@ def test_large_results_of_loops_that_are_read_again_or_returned_twice():
     x = np.linspace(0.5, 1.0, 120)
     for found, expected in zip(effgrad.compile(f)(x, 130), f(x, 130), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def frozen(a):
+    """The same array, which nobody may write to."""
+    a.flags.writeable = False
+    return a
+
+
+def relaxed(a, b):
+    """A function of two arrays that loops read, of which they write to one."""
+    b = b.copy()
+    for i in range(1, len(b)):
+        b[i] = 0.5 * (a[i] + b[i - 1] * a[i, ::-1])
+    for i in range(len(a)):
+        b[i] += a[i, i] * a[i]
+    return np.sum(b * b)
+
+
+ROWS = 12, 6000
+
+
+@pytest.mark.parametrize(
+    "layout", [np.asarray, np.asfortranarray, lambda a: a[::-1, ::-1], lambda a: np.repeat(a, 2, 1)[:, ::2], frozen]
+)
+def test_large_arguments_of_loops_are_read_where_the_caller_has_them(layout):
+    run = effgrad.compile(effgrad.value_and_grad(relaxed, argnums=(0, 1)))
+    a, b = (layout(x) for x in np.random.default_rng(1).uniform(-1.0, 1.0, size=(2, *ROWS)))
+    assert a.nbytes >= LENT_BYTES
+    for first, second in ((a, b), (b, a), (a, a)):
+        before = first.copy(), second.copy()
+        value, slopes = run(first, second)
+        expected, expected_slopes = effgrad.value_and_grad(relaxed, argnums=(0, 1))(first, second)
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        for x, y in zip(slopes, expected_slopes, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12)
+        np.testing.assert_array_equal((first, second), before)
+        run(slopes[0], first)  # a result as an argument, whose memory must not be used for the results
+        np.testing.assert_allclose(slopes[0], expected_slopes[0], rtol=1e-10, atol=1e-12)
+
+
+def test_a_compiled_loop_forgets_its_large_arguments():
+    run = effgrad.compile(effgrad.grad(relaxed, argnums=(0, 1)))
+    x = np.random.default_rng(1).uniform(-1.0, 1.0, size=ROWS)
+    run(x, x)
+    a, b = x.copy(), x.copy()
+    held = weakref.ref(a), weakref.ref(b)
+    run(a, b)
+    del a, b
+    assert [reference() for reference in held] == [None, None]

@@ -16,7 +16,7 @@ from effgrad.vocabulary import Function
 class Halved(Protocol):
     """An executable pair of a region and its reverse."""
 
-    def forward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
+    def forward(self, vector: np.ndarray | None, apart: Apart, *arguments: Value) -> list[np.ndarray]:
         """The outputs of the forward sweep."""
 
     def backward(self, vector: np.ndarray | None, apart: Apart, *arguments: Value) -> list[np.ndarray]:
@@ -31,9 +31,11 @@ class Pair:
         self.kept: list[np.ndarray] = []
 
 
-def _forward(*arguments: Value, pair: Pair, vector: np.ndarray | None = None) -> np.ndarray:
+def _forward(
+    *arguments: Value, pair: Pair, vector: np.ndarray | None = None, apart: Apart = NONE_APART
+) -> np.ndarray:
     """All outputs of the loop as one vector, the given one if it is not None."""
-    outputs = pair.halves.forward(vector, *arguments)
+    outputs = pair.halves.forward(vector, apart, *arguments)
     pair.kept = outputs[pair.outputs :]
     return packed(outputs[: pair.outputs], vector)
 

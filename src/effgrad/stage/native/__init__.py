@@ -12,6 +12,7 @@ from effgrad import forks
 from effgrad.arrays.layout import address_of
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop.pairing import INTO
+from effgrad.stage.loop.program import NONE_APART, Apart
 from effgrad.stage.native import engine, products
 from effgrad.stage.native.arena import ALIGNMENT
 from effgrad.stage.native.executable import Executable as Executable
@@ -49,6 +50,8 @@ class Native:
         # For arguments and results that are used in place: the positions in the table of arguments where their
         # addresses are written in each call, and the offsets added to them.
         self.uses: dict[Buffer, list[tuple[int, int]]] = {buffer: [] for buffer in plan.direct}
+        # The places of those arguments in the lists of what calls of loops read.
+        self.lent: dict[Buffer, list[tuple[list[Value], int, Storage]]] = {}
         self.load()
         # The memory of results that loops write apart, by the number of the loop's step and that of its output.
         self.parts: dict[int, dict[int, np.ndarray]] = {step.number: {} for step, _ in plan.apart.values()}
@@ -140,7 +143,10 @@ class Native:
     def call(self, step: Call) -> Callable[[], None]:
         """Return a function that calls NumPy, or compares a guard in Python."""
         node = step.node
-        values = [self.value(s) if isinstance(s, Storage) else s for s in step.inputs]
+        lent = [i for i, s in enumerate(step.inputs) if isinstance(s, Storage) and s.buffer in self.uses]
+        values = [
+            self.value(s) if isinstance(s, Storage) and i not in lent else s for i, s in enumerate(step.inputs)
+        ]
         args, slots = values[: len(node.args)], values[len(node.args) :]
         if node.primitive is GUARD:
             position = next(i for i, s in enumerate(self.plan.checked) if s is step.inputs[0])
@@ -154,8 +160,11 @@ class Native:
         assert step.result is not None
         result = self.value(step.result)
         if node.primitive.function in INTO:
-            apart = {"apart": self.parts[step.number]} if step.number in self.parts else {}
-            return functools.partial(node.primitive.function, *args, **node.params, **apart, vector=result)
+            apart: Apart = self.parts.get(step.number, {} if lent else NONE_APART)
+            for i in lent:
+                self.lent.setdefault(step.inputs[i].buffer, []).append((args, i, step.inputs[i]))
+            into = functools.partial(node.primitive.function, **node.params, apart=apart, vector=result)
+            return lambda: into(*args)
         function = _with_numbers(node)
         checked = node.primitive.kind == UNRULED or node.dtype.kind in "US"  # a longer text would be cut off
         complex_numbers = node.dtype.kind == "c"
@@ -179,6 +188,7 @@ class Native:
             def point(_: Value, leaf: Value) -> Value:
                 leaf = np.ascontiguousarray(leaf)
                 put(leaf)
+                self.lend(storage.buffer, leaf)
                 return leaf
 
             return point
@@ -200,6 +210,12 @@ class Native:
                 last = address
 
         return put
+
+    def lend(self, buffer: Buffer, memory: np.ndarray | None) -> None:
+        """Pass an argument of the program to the loops that read it where the caller has it, or forget it."""
+        for args, i, storage in self.lent.get(buffer, ()):
+            shape, dtype, strides = storage.view.shape, storage.view.dtype, storage.view.strides
+            args[i] = None if memory is None else np.ndarray(shape, dtype, memory, storage.offset, strides)
 
     def parting(self, step: Call, number: int) -> Callable[[np.ndarray | None], None]:
         """Return a function that lets a loop write an output to the memory of a result, or forgets that memory."""
@@ -272,6 +288,8 @@ class Native:
                 for segment in segments:
                     segment()
         finally:
+            for buffer in self.lent:
+                self.lend(buffer, None)
             if self.control:
                 self.control[1](before)
 

@@ -106,7 +106,8 @@ class Executable:
     ) -> list[np.ndarray]:
         """Run the region and return its outputs; with `into`, new float64 outputs are written there, one by one.
 
-        The outputs in `apart`, by their number, are written to the vectors there instead, which are not kept.
+        The outputs in `apart`, by their number, are written to the vectors there instead. If it is given, even empty,
+        nothing refers to the arguments and the results after the run.
         """
         with self.lock:
             while True:
@@ -114,8 +115,8 @@ class Executable:
                 if code == 0:
                     made = self.results
                     outputs = [made[b] if b in made else self.current[b].copy() for b in self.region.outputs]
-                    if apart:
-                        self.current, self.results, self.copied, self.into = {}, {}, [], None
+                    if apart is not NONE_APART:
+                        self.current, self.results, self.copied, self.bound, self.into = {}, {}, [], (), None
                     return outputs
                 if code == BEYOND:
                     raise OverflowError("an integer in a compiled loop exceeds 64 bits; make it a float")
@@ -189,9 +190,9 @@ class Halves:
     def __init__(self, there: Region, back: Region, limit: int | None = None) -> None:
         self.there, self.back = Executable(there, limit), Executable(back, limit)
 
-    def forward(self, vector: np.ndarray | None, *arguments: Value) -> list[np.ndarray]:
+    def forward(self, vector: np.ndarray | None, apart: Apart, *arguments: Value) -> list[np.ndarray]:
         """Return the outputs of the region, followed by the values that `backward` takes as its last arguments."""
-        return self.there(*arguments, into=vector)
+        return self.there(*arguments, into=vector, apart=apart)
 
     def backward(self, vector: np.ndarray | None, apart: Apart, *arguments: Value) -> list[np.ndarray]:
         """Return the cotangents of the wanted inputs; `forward` must have run."""

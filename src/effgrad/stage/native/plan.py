@@ -6,8 +6,8 @@ import numpy as np
 
 from effgrad.stage.graph import Graph
 from effgrad.stage.loop import buffers as loop_buffers
-from effgrad.stage.loop.pairing import with_parts
-from effgrad.stage.native.arena import IN_PLACE_BYTES, laid_out
+from effgrad.stage.loop.pairing import INTO, with_parts
+from effgrad.stage.native.arena import IN_PLACE_BYTES, LENT_BYTES, laid_out
 from effgrad.stage.native.kernels import operand
 from effgrad.stage.native.placement import Placement
 from effgrad.stage.native.scalars import dtype_of
@@ -63,9 +63,13 @@ class Plan:
                 given.buffer.extend_lifetime(end)
 
     def used_in_place(self, buffers: list[Buffer]) -> list[Buffer]:
-        """Return the buffers of large arguments and results that only machine code accesses."""
+        """Return the buffers of large arguments and results that only machine code accesses.
+
+        Calls of loops are machine code as far as they read arguments of at least `LENT_BYTES`.
+        """
         returned = [o.buffer for o in self.outputs if isinstance(o, Storage)]
-        called = {s.buffer for step in self.steps if isinstance(step, Call) for s in self.storages(step)}
+        calls = [step for step in self.steps if isinstance(step, Call)]
+        called = {s.buffer for step in calls for s in self.storages(step) if not is_lent(step, s)}
         return [
             b for b in buffers if b.size >= IN_PLACE_BYTES and b not in called and b.array is None
             and (returned.count(b) == 1 and self.whole_output(b) if b.source is None else b not in returned)
@@ -101,6 +105,12 @@ class Plan:
         (storage,) = [o for o in self.outputs if isinstance(o, Storage) and o.buffer is buffer]
         view = storage.view
         return bool(view.flags.c_contiguous and view.nbytes == buffer.size)
+
+
+def is_lent(step: Call, storage: Storage) -> bool:
+    """Whether a call is a loop that can read an argument of the program where the caller has it."""
+    buffer = storage.buffer
+    return step.node.primitive.function in INTO and buffer.source is not None and buffer.size >= LENT_BYTES
 
 
 def _is_large(b: loop_buffers.Buffer) -> bool:
