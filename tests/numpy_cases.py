@@ -274,6 +274,8 @@ CASES = {
     "flat": lambda x: sum(t * t for t in x.flat),
     "ndenumerate": lambda x: sum(i * t * t for (i, _), t in np.ndenumerate(x)),
     "asfortranarray": lambda x: np.asfortranarray(x) ** 2,
+    "from_dlpack": lambda x: np.from_dlpack(x) ** 2,
+    "frombuffer": lambda x: np.frombuffer(np.ascontiguousarray(x), x.dtype, 3, 2 * x.itemsize) ** 2,
     "require": lambda x: np.require(x, requirements="C") ** 2,
     "polyvander": lambda x: np.polynomial.polynomial.polyvander(x[0], 3),
     "polyval2d": lambda x: np.polynomial.polynomial.polyval2d(x[0], x[1], x),

@@ -29,7 +29,7 @@ def _class_of_object(frame: FrameType, module: str, method: str) -> type | None:
     """The class of the object whose method a frame runs, if it is a public class of the same library."""
     given = [frame.f_locals["self"]] if "self" in frame.f_locals else frame.f_locals.get("args")
     kind = type(given[0]) if type(given) in (list, tuple) and given else object
-    of_library = kind.__module__.partition(".")[0] == module.partition(".")[0]
+    of_library = str(kind.__module__).partition(".")[0] == module.partition(".")[0]
     return kind if of_library and hasattr(kind, method) and not kind.__name__.startswith("_") else None
 
 

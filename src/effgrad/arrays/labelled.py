@@ -18,7 +18,7 @@ from effgrad.vocabulary import Function, Value
 
 @for_each_living
 def _holds_labels(kind: type) -> bool:
-    return any(base.__module__.partition(".")[0] in ("pandas", "xarray") for base in kind.__mro__)
+    return any(str(base.__module__).partition(".")[0] in ("pandas", "xarray") for base in kind.__mro__)
 
 
 def labelled(value: Value) -> bool:

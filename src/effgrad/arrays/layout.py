@@ -31,7 +31,7 @@ COPYING: frozenset[Function] = frozenset((np.array, np.astype, np.meshgrid))
 MAY_VIEW: frozenset[Function] = VIEWING.union(COPYING, (
     np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require, np.diag, np.matrix_transpose,
     np.linalg.diagonal, np.linalg.matrix_transpose, np.unstack, np.ix_, np.einsum, np.lib.stride_tricks.as_strided,
-    np.lib.stride_tricks.sliding_window_view, np.float64,
+    np.lib.stride_tricks.sliding_window_view, np.float64, np.from_dlpack, np.frombuffer,
 ))  # fmt: skip
 # The class of the object between a result of `as_strided` and its array.
 _HOLDER: Any = type(np.lib.stride_tricks.as_strided(np.zeros(1)).base)
@@ -211,7 +211,7 @@ def same_elements(one: Value, other: Value) -> bool:
     return bool(np.array_equal(one, other, equal_nan=np.result_type(one).kind in "fc"))
 
 
-class _Interface:
+class Addressed:
     """An object that offers the memory at an address through NumPy's array interface."""
 
     def __init__(self, address: int, count: int, dtype: DType) -> None:
@@ -220,7 +220,7 @@ class _Interface:
 
 def memory_at(address: int, count: int, dtype: DType) -> Array:
     """Return the numbers at an address as an array, which does not keep the memory alive."""
-    return np.asarray(_Interface(address, count, dtype))
+    return np.asarray(Addressed(address, count, dtype))
 
 
 def has_field(records: DType, start: int, wanted: DType) -> bool:

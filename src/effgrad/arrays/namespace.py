@@ -316,7 +316,7 @@ def _library(value: Value) -> Library | None:
         import array_api_compat
     except ImportError:
         raise EffgradError(
-            f"arrays of {type(value).__module__.partition('.')[0]} need the package array-api-compat: "
+            f"arrays of {str(type(value).__module__).partition('.')[0]} need the package array-api-compat: "
             "pip install 'effgrad[arrays]'"
         ) from None
     if not array_api_compat.is_array_api_obj(value):

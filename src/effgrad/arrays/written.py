@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from effgrad import forks
-from effgrad.arrays.common_buffers import APART, memory_beside
+from effgrad.arrays.common_buffers import APART, OVER_BUFFERS, keeps_buffer, memory_beside, note_buffer
 from effgrad.arrays.handle import ArrayHandle, ComplexPart
 from effgrad.arrays.layout import DOUBLES, address_of, has_field, memory_at, owner_of
 from effgrad.arrays.library_array import LibraryArray
@@ -182,7 +182,7 @@ class Memory:
         self.dropped = weakref.ref(owner, forgetting(held, key))
         # An array at the owner's address that does not keep the memory alive: it is used only while the owner lives.
         self.flat = memory_at(low, (high - low) // dtype.itemsize, dtype)
-        self.kept = None if storage is None else owner  # another array of the storage may still write to this memory
+        self.kept = owner if storage is not None or keeps_buffer(owner) else None  # others may share this memory
         in_order = storage is None and owner.dtype == dtype and owner.flags.c_contiguous and owner.ndim > 0
         if storage is None:  # slices of an array of the owner's shape take less time than places in a flat one
             storage = Storage(self.flat.reshape(owner.shape if in_order else -1).copy(), PARTS.get())
@@ -292,7 +292,7 @@ def memory_of(array: Array) -> Memory | None:
     """Return the memory of a plain array, or None if the session that runs here has written no traced value there."""
     owner = array if array.base is None else owner_of(array)
     memory, session = memories.get(id(owner)), _session.get()
-    if memory is None and owner.base is not None and session is not None:
+    if memory is None and session is not None and (owner.base is not None or OVER_BUFFERS in session.caches):
         memory = memory_beside(owner, memories, session)
     if memory is None:
         return None
@@ -364,8 +364,7 @@ def write_number(memory: Memory, array: Array, key: Index, value: Value) -> bool
 
 def memory_for(array: Array) -> Memory:
     """Return the memory of a plain array, and create it if there is none."""
-    memory = memory_of(array)
-    session = _session.get()
+    memory, session = memory_of(array), _session.get()
     if memory is not None or session is None:
         assert memory is not None
         return memory
@@ -376,6 +375,7 @@ def memory_for(array: Array) -> Memory:
         raise Detached("a traced value was written into a field of an array of objects: make an array of floats")
     memory = Memory(owner, owner.dtype if owner.dtype.kind in "fc" else array.dtype, session)
     session.held[id(owner)] = memory
+    note_buffer(owner, session)
     enter(id(owner), memory)
     return memory
 
@@ -390,7 +390,7 @@ def enter(key: int, memory: Memory) -> None:
 
 
 def handle(array: Array) -> Value:
-    """Return a `Mutable` that writes traced values to a plain array, which stays the program's own object."""
+    """Return a `Mutable` that writes to a plain array, which stays the program's own object."""
     if not array.flags.writeable:
         raise ValueError("assignment destination is read-only")
     preserve(array)

@@ -16,6 +16,7 @@ from effgrad.arrays.ndarray import left_computes, right_decides
 from effgrad.arrays.operator_ufuncs import COMPARISONS, SIGNS
 from effgrad.arrays.value import Tracer
 from effgrad.arrays.written import memories
+from effgrad.program.buffer_objects import compared, is_buffer
 from effgrad.program.classes import DIRECT, OPERANDS, is_builtin
 from effgrad.program.coercion import coerced, is_of_library
 from effgrad.program.duck_arrays import defines_ufuncs, ufunc_of
@@ -63,7 +64,7 @@ def written_out(text: str, operate: Callable[..., object], carefully: object) ->
 
 def _binary(name: str, other_way: str = "") -> Object:
     """Return a binary operator. `other_way` names the second operand's method if it is not `__r...__`."""
-    operate, method = getattr(operator, name), f"__{name.strip('_')}__"
+    operate, method, compares = getattr(operator, name), f"__{name.strip('_')}__", name in COMPARISONS
     reflected = f"__{other_way}__" if other_way else f"__r{method[2:]}"
 
     def carefully(a: object, b: object) -> Object:
@@ -76,6 +77,8 @@ def _binary(name: str, other_way: str = "") -> Object:
             if memories and (holds_objects(a) or holds_objects(b) or mixed(a, b)):
                 return ufunc_of(name)(a, b)
             return operate(operand_for(b, a), operand_for(a, b))
+        if memories and compares and is_buffer(a) and is_buffer(b):
+            a, b = compared(a, b)
         return by_methods(operate, a, b, method, reflected, given)
 
     return written_out(_BINARY, operate, carefully)

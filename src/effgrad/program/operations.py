@@ -112,7 +112,7 @@ def item(a: Object, key: Object) -> Object:
             return held_item(a, key)
     if kind is np.ndarray and (isinstance(key, Tracer) or type(key) is tuple and any_traced(key)):
         return by_traced_index(a, key)[key]
-    return buffer_objects.item(a, key, item) if kind is memoryview and memories else a[key]
+    return buffer_objects.item(a, key, item) if memories and buffer_objects.is_buffer(a) else a[key]
 
 
 def held_item(a: Object, key: Object) -> Object:
@@ -342,7 +342,7 @@ def contains(value: Object, holder: Object) -> bool:
         found = method_of(type(holder), "__contains__")
         if found is not None:
             return bool(truth(found(holder, value)))
-        if hasattr(type(holder), "__contains__"):
+        if hasattr(type(holder), "__contains__") and not buffer_objects.is_buffer(holder):
             return value in (read(holder) if is_held(holder) else holder)
     if type(holder) in (np.ndarray, dict, set, str, range) or isinstance(holder, Tracer):
         return read(as_key(value) if type(holder) in HASHING else value) in read(holder)
@@ -359,7 +359,7 @@ def iterate(values: Object) -> Object:
         return each_item(values) if values.ndim else iter(values)
     if is_builtin(values):
         return values
-    if kind is memoryview:
+    if memories and buffer_objects.is_buffer(values):
         return buffer_objects.each_item(values, item)
     found = method_of(kind, "__iter__")
     if found is None:

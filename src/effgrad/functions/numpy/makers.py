@@ -13,7 +13,7 @@ from effgrad.arrays.layout import dtype_of, ndim_of, order_of, shape_of, to_dtyp
 from effgrad.arrays.signatures import ask_numpy, known_options
 from effgrad.arrays.subarrays import Converter, real
 from effgrad.arrays.value import FUNCTIONS, Tracer, composed, contiguous, example, outline, plain, traced_inside
-from effgrad.errors import Detached
+from effgrad.errors import Detached, NoRule
 from effgrad.functions.scipy.tables import Calling
 from effgrad.program.object_arrays import array_of_objects, noticed
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Shape, Value
@@ -121,6 +121,24 @@ def _as_strided(x: Value, *args: Option, **options: Option) -> Value:
     return np.lib.stride_tricks.as_strided(array, *args, **options)
 
 
+def _from_dlpack(x: Value, /, *, device: Option = None, copy: bool | None = None) -> Value:
+    if not isinstance(x, Tracer):
+        return np.from_dlpack(x, device=device, copy=copy)
+    if type(numbers := example(x)) is np.ndarray:
+        np.from_dlpack(numbers, device=device, copy=copy)  # raises NumPy's errors
+    return x.copy() if copy else x[...]
+
+
+def _frombuffer(buffer: Value, dtype: DTypeLike = float, count: int = -1, offset: int = 0, **options: Option) -> Value:
+    result = np.frombuffer(example(buffer), dtype, count, offset, **options)  # raises NumPy's errors
+    if not isinstance(buffer, Tracer):
+        return result
+    if result.dtype != buffer.dtype or offset % result.itemsize:
+        raise NoRule("numpy.frombuffer has a derivative rule for the dtype of its argument: use x.astype(dtype)")
+    first = offset // result.itemsize
+    return np.reshape(buffer, -1)[first : first + result.size]
+
+
 def _made(original: Function, rule: Function) -> Callable[..., object]:
     """Return the rule of a function that makes arrays: numbers become arrays without axes, which can be written to."""
 
@@ -158,6 +176,8 @@ RULES: list[Reached] = [
     (np, "kaiser", _kaiser),
     (np, "arange", _arange),
     (np, "fromiter", Calling(_from_iterator)),
+    (np, "from_dlpack", _from_dlpack),
+    (np, "frombuffer", _frombuffer),
     (np.lib.stride_tricks, "as_strided", _as_strided),
     # NumPy's own Python definitions are the rules.
     *((np.polynomial.polynomial, name, getattr(np.polynomial.polynomial, name)._implementation)

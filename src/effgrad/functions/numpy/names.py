@@ -16,10 +16,10 @@ CONSTANTS = {
 NO_RULE = {
     "numpy": {
         "makes a numpy.matrix: use np.block": "asmatrix bmat",
-        "text and files": """base_repr binary_repr format_float_positional format_float_scientific frombuffer fromfile
-            fromregex fromstring genfromtxt load loadtxt save savetxt savez savez_compressed""",
+        "text and files": """base_repr binary_repr format_float_positional format_float_scientific fromfile fromregex
+            fromstring genfromtxt load loadtxt save savetxt savez savez_compressed""",
         "of dates": "busday_count busday_offset datetime_as_string datetime_data is_busday isnat",
-        "reads memory": "from_dlpack nested_iters",
+        "reads memory": "nested_iters",
     },
 }
 # Functions about NumPy itself, which compute nothing with arrays.
