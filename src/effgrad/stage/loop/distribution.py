@@ -1,16 +1,17 @@
 """Inner loops along the memory whose steps are independent: each becomes an axis of the Maps in it.
 
 `for j: t = 0; map k: t += q[k] * a[k, j]; r[j] = t; map k: a[k, j] -= q[k] * r[j]` walks down the columns of `a`. As
-Maps over `j` too it walks along the rows. What a step computes for itself, as `t`, becomes an array with the axis.
+Maps over `j` too it walks along the rows. What a step computes for itself, as `t`, becomes an array with the axis. What
+all steps add to one array, as in `for j: map i: c[i] += a[i, j] * b[j]`, becomes a sum over the axis.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from effgrad.stage.loop.activity import lie_apart, overwritten_first
+from effgrad.stage.loop.activity import injective, lie_apart, overwritten_first
 from effgrad.stage.loop.affine import Affine, Ranges, fresh, row_major, variable
-from effgrad.stage.loop.buffers import Buffer, load, loads
-from effgrad.stage.loop.element import replaced
+from effgrad.stage.loop.buffers import Buffer, Element, load, loads, topological
+from effgrad.stage.loop.element import ADD, NEGATIVE, SUBTRACT, element, replaced
 from effgrad.stage.loop.ir import Block, Dims, Map, Repeat, Store, accesses, parts, read_buffers, rebuilt, walk, written
 from effgrad.stage.loop.program import ranges_of
 
@@ -67,6 +68,20 @@ class _Loop:
             for b in (*read_buffers(m), *written(m)):
                 own[b] = own.get(b, 0) + 1
         self.private = [b for b in overwritten_first(s.body) if own[b] == uses.get(b)]
+        # What the stores add in each step to arrays that the loop uses for nothing else.
+        self.added = {
+            t: value for m in self.body for t in m.stores
+            if own[t.buffer] == 1 + (not t.adds) and (value := self.addend(m, t)) is not None
+        }  # fmt: skip
+
+    def addend(self, m: Map, t: Store) -> Element | None:
+        """Return the term that a store adds to an element that is the same one in each step, or None."""
+        if any(self.s.variable in i.variables() for i in t.indices):
+            return None
+        if t.adds:
+            return t.value
+        is_sum = t.buffer.smooth and injective(t.indices, m.dims)
+        return _addend(t.value, load(t.buffer, t.indices)) if is_sum else None
 
     def maps(self) -> Block:
         """The Maps over the steps, or the loop where they are not independent."""
@@ -75,13 +90,13 @@ class _Loop:
             return [self.s]
         if most * sum(b.size * b.dtype.itemsize for b in self.private) > MOST_BYTES:
             return [self.s]
-        arrays = {b: Buffer(fresh(b.name), (most, *b.shape), b.dtype) for b in self.private}
+        arrays = {b: Buffer(fresh(b.name), (*b.shape, most), b.dtype) for b in self.private}
         return [self.with_axis(m, arrays) for m in self.body]
 
     def is_independent(self) -> bool:
         """Whether no step uses what another one has written, but for what each step computes for itself."""
         dims = {name: n for m in self.body for name, n in m.dims} | {self.s.variable: self.length}
-        changed = {t.buffer for m in self.body for t in m.stores}.difference(self.private)
+        changed = {t.buffer for m in self.body for t in m.stores if t not in self.added}.difference(self.private)
         used = [x for m in self.body for x in accesses(m.stores)]
         return all(
             self.are_apart(t.indices, place, dims)
@@ -102,10 +117,29 @@ class _Loop:
         name = fresh("step")
         at: dict[str, Affine | int] = {self.s.variable: variable(name) + self.s.start}
         stores = []
-        for t in (t.substitute(at) for t in m.stores):
+        sums = [replace(t, value=self.added[t], adds=True) if t in self.added else t for t in m.stores]
+        for t in (t.substitute(at) for t in sums):
             own = [e for e in loads([t.value]) if e.args[0] in arrays]
-            known = {e: load(arrays[e.args[0]], (variable(name), *e.args[1])) for e in own}
+            known = {e: load(arrays[e.args[0]], (*e.args[1], variable(name))) for e in own}
             array = arrays.get(t.buffer)
-            indices = t.indices if array is None else (variable(name), *t.indices)
+            indices = t.indices if array is None else (*t.indices, variable(name))
             stores.append(Store(array or t.buffer, indices, replaced(t.value, known), t.adds))
-        return replace(m, dims=((name, self.length), *m.dims), stores=stores)
+        return replace(m, dims=(*m.dims, (name, self.length)), stores=stores)
+
+
+def _addend(value: Element, old: Element) -> Element | None:
+    """The rest of a sum that has a load among its terms, which is in no other term; None if a value is no such sum."""
+    if value.op not in (ADD, SUBTRACT):
+        return None
+    first, second = value.args
+    if old in topological([second]):
+        first, second = second, first
+        if value.op is SUBTRACT:
+            return None
+    if old in topological([second]) or first.dtype != value.dtype or second.dtype != value.dtype:
+        return None
+    term = element(NEGATIVE, second) if value.op is SUBTRACT else second
+    if first is old:
+        return term
+    rest = _addend(first, old)
+    return None if rest is None else element(ADD, rest, term)
