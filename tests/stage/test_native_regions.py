@@ -190,6 +190,37 @@ def test_special_functions_do_not_unroll_loops():
     assert np.isclose(gradient, effgrad.grad(f)(0.7), rtol=1e-12)
 
 
+def added_to_two_rows(a, b):
+    c = np.zeros((len(a), len(a)))
+    for i in range(len(a)):
+        for k in range(a.shape[1]):
+            c[i, : i + 1] += 1.5 * a[i, k] * a[: i + 1, k] + b[i]
+    return np.sum(c * c)
+
+
+def added_to_a_row_and_a_column(a, b):
+    a = a.copy()
+    for i in range(len(a)):
+        for j in range(i):
+            a[i, j] = (a[i, j] - a[i, :j] @ a[:j, j]) / (2.0 + a[j, j])
+        b[i] = 0.5 * b[i] + a[i, i]
+    return np.sum(a * a) + np.sum(b)
+
+
+def added_to_neighbours_and_to_a_row(a, b):
+    for i in range(1, len(a) - 1):
+        a[i, 1:] = a[i, 1:] + b[i] * a[i - 1, 1:] + 0.5 * a[i, :-1] * a[0, :-1]
+    return np.sum(a * a)
+
+
+@pytest.mark.parametrize(
+    "f", [added_to_two_rows, added_to_a_row_and_a_column, added_to_neighbours_and_to_a_row]
+)
+def test_adjoints_that_add_to_distant_elements_of_one_array(f):
+    rng = np.random.default_rng(2)
+    both(f, rng.uniform(-1.0, 1.0, (40, 40)), rng.uniform(-1.0, 1.0, 40))
+
+
 def test_large_results_of_loops_are_written_to_arrays_of_their_own():
     def f(a, b, c):
         y = np.zeros_like(b)

@@ -5,7 +5,7 @@ are arguments, so that maps which differ only in these are compiled once. Every 
 other, and the innermost loop is declared to have independent steps, which `without_conflicts` ensures. Sums are added
 up in registers, in an order that the compiler chooses. Nothing else is reassociated, and no product and sum are fused.
 Stores that add to neighbouring elements, as the adjoint of a stencil does, go through a row. What they add is computed
-once into the row, and gathered from it.
+once into the row, and gathered from it. Stores that add to distant rows have an innermost loop each.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from effgrad.stage.loop.activity import never_overlap
 from effgrad.stage.loop.affine import Affine, NotCaptured, Ranges, fresh, row_major, variable
-from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, constant, index_loads, load, loads
+from effgrad.stage.loop.buffers import Buffer, Element, buffers_in, constant, index_loads, load, loads, topological
 from effgrad.stage.loop.element import replaced
 from effgrad.stage.loop.ir import Dims, Map, Store, accesses, loads_of
 from effgrad.stage.native.element_text import Elements
@@ -29,6 +29,9 @@ SHORT = 64
 # Strides of at most this many elements are in the text too. LLVM has vectors only for constant strides, and for an
 # argument in case that it is 1: a power of distances of points in space, three numbers each, took twice as long.
 NEAR = 4
+# Stores that add to elements of one buffer, far apart, have loops of their own if their values have at most this many
+# operations each.
+CHEAP = 4
 # Metadata of the module, which says that the steps of a loop do not access each other's memory.
 GROUP, PARALLEL = "!llvm.access.group !90", "!llvm.loop !91"
 
@@ -197,7 +200,10 @@ class Nest(Elements):
                 loops.enter_context(self.over(name, "0", self.outer(extent)))
             for t in early:
                 self.scattered(v, n, t)
-            if split:
+            if split and not sums and not simple and _are_cheap(split, v):
+                for t in split:
+                    self.innermost(v, "0", self.extent(n), [], [t], {})
+            elif split:
                 self.through_rows(v, n, sums, simple, split)
             elif sums or simple:
                 self.innermost(v, "0", self.extent(n), sums, simple, {})
@@ -328,6 +334,14 @@ def _groups(
             key = (t.buffer, moved, axes[0])
         groups.setdefault(key, []).append((shift, t))
     return groups
+
+
+def _are_cheap(split: Sequence[Store], v: str) -> bool:
+    """Whether stores are written in loops of their own: none reads what another writes, or is a shift of it."""
+    values = [t.value for t in split]
+    if not {t.buffer for t in split}.isdisjoint(buffers_in(values)) or len(_groups(split, v)) < len(split):
+        return False
+    return all(sum(not isinstance(e.op, str) for e in topological([value])) <= CHEAP for value in values)
 
 
 def _classify_stores(
