@@ -12,8 +12,7 @@ Three measures give programs of any length constant time per operation and littl
   which from Python 3.12 on grows with the depth of the stack, stays constant.
 * A clause that uses `k` for nothing but `return k(value)` does not wait. It ends first, and then its driver resumes
   `k`. The same holds for a program that does nothing but go on with the continuation of a shallow handler.
-* A `k` is a function, because calling another kind of object would put 800 bytes on the C stack, which each switch
-  copies.
+* A `k` is a function: calling another kind of object puts 800 bytes on the C stack, which each switch copies.
 
 A continuation may be kept and resumed after its handler has returned, and under other handlers. A continuation that is
 dropped is closed, which runs its `finally` and `with` blocks.
@@ -132,7 +131,7 @@ class Run:
                 frames.set(self.frame.below)
         if answer is self:
             return self
-        self.body = None  # the stack may be given another program
+        self._leave()
         kind, result = answer
         if kind == "error":
             stack.last = None
@@ -148,6 +147,11 @@ class Run:
             return self.drive(pending)
         stack.last = None
         return result if activation._spent else activation.return_(result)
+
+    def _leave(self) -> None:
+        """Let go of the stack, which may be given another program, and break the cycles with the frame."""
+        self.body = self.frame.boundary = None
+        self.frame.found.clear()
 
     def ended(self, pending: Object, value: Object, error: BaseException | None = None) -> Object:
         """Finish the pending clauses of a computation that has ended, and return the handled result."""

@@ -200,11 +200,13 @@ def mask(effect: object, f: Callable[..., object], *args: object, **kwargs: obje
     (1, 2)
     """
     top = frames.get()
+    frame = Frame(None, (), top, masked=effect)
     try:
-        frames.set(Frame(None, (), top, masked=effect))
+        frames.set(frame)
         return f(*args, **kwargs)
     finally:
         frames.set(top)
+        frame.found.clear()  # it may refer to the frame itself, which would be a cycle
 
 
 class operation:  # noqa: N801 (a decorator)

@@ -106,6 +106,7 @@ class Handler(Generic[*Effects]):
         try:
             unwind(activation, activation._pending, None, error)
         finally:
+            del error  # its traceback refers to this frame
             if reading is not None:
                 frames.set(reading.below)
             end(activation)

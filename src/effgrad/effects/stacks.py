@@ -136,7 +136,10 @@ def on_new_stack(f: Callable[..., object], *args: object, **kwargs: object) -> O
     """Call a function on a new stack, which is as shallow as the root's."""
     kind, value = start(functools.partial(f, *args, **kwargs))
     if kind == "error":
-        raise value
+        try:
+            raise value
+        finally:
+            del value  # its traceback refers to this frame
     return value
 
 
