@@ -18,6 +18,7 @@ from effgrad.primitives.complexes import is_complex
 from effgrad.primitives.elementwise import UNARY
 from effgrad.primitives.machine_code import EXPIT, LOG_EXPIT, XLOGY, library
 from effgrad.primitives.primitive import Primitive
+from effgrad.primitives.special.hypergeometric import GAUSS, KUMMER
 from effgrad.primitives.special.table import Row, enter, enter_parts, piecewise, sp, special, unknown
 from effgrad.vocabulary import Option, Value
 
@@ -338,8 +339,8 @@ enter({
     sp.expn: (unknown, _expn),
     sp.spence: _spence,
     # hypergeometric functions: chapters 15 and 13
-    sp.hyp2f1: (unknown, unknown, unknown, lambda y, a, b, c, x: a * b / c * sp.hyp2f1(a + 1, b + 1, c + 1, x)),
-    sp.hyp1f1: (unknown, unknown, lambda y, a, b, x: a / b * sp.hyp1f1(a + 1, b + 1, x)),
+    sp.hyp2f1: (*GAUSS, lambda y, a, b, c, x: a * b / c * sp.hyp2f1(a + 1, b + 1, c + 1, x)),
+    sp.hyp1f1: (*KUMMER, lambda y, a, b, x: a / b * sp.hyp1f1(a + 1, b + 1, x)),
     sp.hyp0f1: (unknown, lambda y, b, x: sp.hyp0f1(b + 1, x) / b),
     sp.hyperu: (unknown, unknown, lambda y, a, b, x: -a * sp.hyperu(a + 1, b + 1, x)),
     # orthogonal polynomials, in x: chapter 18
