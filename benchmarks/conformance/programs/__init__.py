@@ -24,7 +24,7 @@ AREAS = (
     "simulations", "filters", "robots", "science", "optics", "finance", "statistics", "networks", "solvers",
     "solutions", "autograd_examples", "kernels", "series", "systems", "instruments", "disciplines", "applied",
     "fields", "studies", "laboratories", "surveys", "handbooks", "workshops", "spaces", "ventures", "outings",
-    "callings",
+    "callings", "pursuits",
 )  # fmt: skip
 PLACE = pathlib.Path(__file__).parents[2] / "results" / "programs.md"
 SECONDS = 150
