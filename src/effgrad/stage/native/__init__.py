@@ -20,6 +20,7 @@ from effgrad.stage.native.executable import Halves as Halves
 from effgrad.stage.native.interrupts import PATIENCE
 from effgrad.stage.native.kernels import Kernel, signature, text
 from effgrad.stage.native.lanes import split_lanes
+from effgrad.stage.native.placed_calls import written
 from effgrad.stage.native.plan import Plan
 from effgrad.stage.native.scalars import Body
 from effgrad.stage.native.shared_constants import constants_to_memory
@@ -165,6 +166,9 @@ class Native:
                 self.lent.setdefault(step.inputs[i].buffer, []).append((args, i, step.inputs[i]))
             into = functools.partial(node.primitive.function, **node.params, apart=apart, vector=result)
             return lambda: into(*args)
+        direct = written(node, args, result)
+        if direct is not None:
+            return direct
         function = _with_numbers(node)
         checked = node.primitive.kind == UNRULED or node.dtype.kind in "US"  # a longer text would be cut off
         complex_numbers = node.dtype.kind == "c"
