@@ -492,3 +492,19 @@ def test_kernels_that_differ_in_constants_are_compiled_once(dtype, monkeypatch):
     np.testing.assert_array_equal(found, compile(program(60))(x))
     in_text = compile(program(120)).path(x).program.kernels
     assert kernels[1] < kernels[0] + 10 < in_text / 2 if dtype is float else kernels[1] == in_text
+
+
+@pytest.mark.parametrize(
+    "layout", [np.asarray, np.ndarray.view, np.transpose, lambda w: np.broadcast_to(w[:1], w.shape)]
+)
+@pytest.mark.parametrize("writeable", [True, False])
+def test_arrays_from_outside_are_as_the_first_call_finds_them(layout, writeable):
+    w = np.arange(1.0, 10_001.0).reshape(100, 100)
+    weights = layout(w)
+    if not writeable and weights is not w:
+        weights.flags.writeable = False
+    run, x = effgrad.compile(lambda x: np.sum(np.sin(x) * weights)), np.full((100, 100), 0.5)
+    first = run(x)
+    np.testing.assert_allclose(first, np.sin(0.5) * np.sum(weights), rtol=1e-12)
+    w *= 2.0
+    assert run(x) == first

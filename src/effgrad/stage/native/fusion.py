@@ -115,7 +115,9 @@ class Fusion:
                 storage = self.buffer(self.layout(arg, group))
             self.storage[id(arg)] = group.stored[arg] = storage
         else:
-            array = np.array(arg, order="C")
+            # `Stage` has copied the program's arrays, and made the copies read-only; these are not copied again.
+            fixed = isinstance(arg, np.ndarray) and not arg.flags.writeable
+            array = np.array(arg, order="C", copy=None if fixed else True)
             self.storage[id(arg)] = self.memory(array, array=array)
             self.kept.append(arg)
 
