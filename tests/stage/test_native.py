@@ -84,9 +84,10 @@ def test_a_file_that_another_user_signed_is_not_run(fresh, monkeypatch):
     assert compiled_again(monkeypatch) == 0
 
 
-def test_a_folder_that_others_may_write_to_is_refused(fresh, monkeypatch):
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o707])
+def test_a_folder_that_others_may_write_to_is_refused(fresh, monkeypatch, mode):
     run()
-    fresh.chmod(0o777)
+    fresh.chmod(mode)
     with pytest.warns(UserWarning, match="others may write to it"):
         assert compiled_again(monkeypatch) == MODULES
     fresh.chmod(0o700)
@@ -153,6 +154,21 @@ def test_the_least_recently_used_goes_first(fresh, monkeypatch):
     assert store.get("0") == bytes(1000)  # used now
     store.put("4", bytes(1000))
     assert [store.get(f"{number}") is not None for number in range(5)] == [True, False, False, True, True]
+
+
+def test_object_files_of_the_users_own_are_not_removed(fresh, monkeypatch):
+    """`EFFGRAD_CACHE` may name the folder of a program in C; the oldest of all its object files went first."""
+    store = cache.Cache()
+    monkeypatch.setattr(cache, "_BETWEEN_COUNTS", 1)
+    monkeypatch.setattr(cache, "LIMIT", 2000)
+    store.put("0", bytes(1200))
+    for name in ("add.o", "begin.o"):
+        (fresh / name).write_bytes(b"\x7fELF" + bytes(3000))
+    os.mkfifo(fresh / "pipe.o")
+    for path in fresh.iterdir():
+        os.utime(path, (1, 1))
+    store.put("1", bytes(1200))
+    assert {path.name for path in fresh.glob("*.o")} == {"add.o", "begin.o", "pipe.o", "1.o"}
 
 
 @pytest.mark.parametrize("home", ["", "relative"])

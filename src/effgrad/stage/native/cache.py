@@ -18,7 +18,8 @@ from collections.abc import Callable
 
 from effgrad.errors import StagingWarning, warn
 
-_MAGIC = b"effgrad object 2\n"
+_OURS = b"effgrad object "
+_MAGIC = _OURS + b"2\n"
 _BEGUN = "begun."
 _SIGNED = len(_MAGIC) + 32
 _SECRET = 32
@@ -149,13 +150,21 @@ def _write(path: pathlib.Path, data: bytes) -> None:
             raise
 
 
+def _is_ours(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_OURS)) == _OURS
+
+
 def _evict(place: pathlib.Path) -> None:
-    """If the files exceed the limit, remove the least recently used ones, down to three quarters of it."""
+    """If the files exceed the limit, remove the least recently used ones, down to three quarters of it.
+
+    The folder that ``EFFGRAD_CACHE`` names may have object files of the user's own.
+    """
     found = []
     for entry in os.scandir(place):
         with contextlib.suppress(OSError):  # another process removes files too
             status = entry.stat(follow_symlinks=False)
-            if entry.name.endswith(".o"):
+            if entry.name.endswith(".o") and stat.S_ISREG(status.st_mode) and _is_ours(entry.path):
                 found.append((status.st_mtime, status.st_size, entry.path))
             elif entry.name.startswith(_BEGUN) and status.st_mtime < time.time() - _LEFT:
                 os.unlink(entry.path)
