@@ -212,8 +212,8 @@ class Memory:
             advice = "use x.astype(dtype)" if array.dtype.names is None else "read its fields"
             raise Detached(f"memory that holds traced values of {self.dtype} was read as {array.dtype}: {advice}")
         if offset % size or any(stride % size for stride in array.strides):
-            advice = "np.dtype(..., align=True) for records" if half is None else "use x.real and x.imag for x.view(float)"
-            raise Detached(f"memory that holds traced values was read in between its elements: {advice}")
+            advice = "np.dtype(..., align=True) for records" if half is None else "x.real and x.imag for x.view(float)"
+            raise Detached(f"memory that holds traced values was read in between its elements: use {advice}")
         if not array.size:
             return np.empty(array.shape, int), half
         strides = [stride // size * self.places.itemsize for stride in array.strides]
