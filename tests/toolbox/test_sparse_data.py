@@ -33,6 +33,7 @@ USES = {
     "row": lambda a: a[2:3],
     "solve": lambda a: sla.spsolve(a.tocsc(), B), "shifted": lambda a: sla.spsolve((a + sp.eye_array(3)).tocsc(), B),
     "factors": lambda a: sla.splu(a.tocsc()).solve(B, trans="T"), "transpose": lambda a: a.T @ B,
+    "transposed matrices": lambda a: (a.mT if hasattr(type(pattern()), "mT") else a.T) @ B,
     "twice": lambda a: 2 * a,
     "diagonal": lambda a: a.diagonal(), "sums": lambda a: a.sum(axis=0), "norm": sla.norm, "square": lambda a: a @ a,
     "stack": lambda a: sp.vstack([a, a]) @ B, "iterative": lambda a: sla.gmres(a, B, rtol=1e-13)[0], "abs": abs,

@@ -98,6 +98,7 @@ class TracedSparse(Arithmetic):
     format = property(lambda self: self.places.format)
     dtype = property(lambda self: np.result_type(*{dtype_of(piece) for piece in self._elements.pieces}))
     T = property(lambda self: self.transpose())
+    mT = property(lambda self: self.rearranged(lambda places: places.mT))  # from SciPy 1.18 on
     H = property(lambda self: self.transpose().conjugate())
     real = property(lambda self: self._part(np.real))
     imag = property(lambda self: self._part(np.imag))
