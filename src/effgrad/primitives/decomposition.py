@@ -206,8 +206,12 @@ def in_their_order(w: Value, a: Value) -> Value:
 
 
 def _eigvals_order(a: Value, w: Value) -> Value:
+    return order_of(np.linalg.eigvals(a), w)
+
+
+def order_of(wanted: Value, w: Value) -> Value:
+    """Return the places at which numbers `w` have to be taken to be those `wanted`, up to rounding errors."""
     order = np.zeros(w.shape, int)
-    wanted = np.linalg.eigvals(a)
     for place in np.ndindex(w.shape[:-1]):
         free = list(range(w.shape[-1]))
         for i, value in enumerate(wanted[place]):

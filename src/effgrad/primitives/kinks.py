@@ -18,11 +18,13 @@ import numpy as np
 from effgrad.arrays import counterparts, laurent
 from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.counterparts import own
+from effgrad.arrays.layout import size_of
 from effgrad.arrays.traced import Traced
-from effgrad.arrays.value import Tracer, plain
+from effgrad.arrays.value import Tracer, depends, plain
 from effgrad.effects import Effect, Handler, handled, operation
 from effgrad.errors import NotSmooth
 from effgrad.primitives import machine_code
+from effgrad.primitives.partials import Factored
 from effgrad.primitives.primitive import Primitive, elementwise, not_at_zero
 from effgrad.vocabulary import Axis, Value
 
@@ -110,6 +112,45 @@ nan_outside = elementwise(
     name="bounded", series=lambda r: r, analytic=not_at_zero,
     counterpart=own("bounded", lambda xp, r: xp.where(is_outside(r), xp.nan, r)),
 )  # fmt: skip
+
+
+def _missing(lost: Value) -> Value:
+    return lost * np.nan
+
+
+def _series_of_missing(lost: laurent.Laurent) -> laurent.Laurent:
+    return laurent.unknown(lost) if lost.coefficients.any() else lost
+
+
+# The unknown derivative in an element that a function has left out because it is 0: NaN, or 0 for a constant zero.
+missing: Primitive = elementwise(
+    _missing, lambda y, lost: missing(lost), series=_series_of_missing, analytic=lambda lost: False, name="missing",
+    counterpart=own("missing", lambda xp, lost: lost * xp.nan),
+)  # fmt: skip
+
+
+def _through_missing(v: Value, y: Value, kept: Value, lost: Value) -> Value:
+    return v * np.where(plain(v) == 0, 0.0, missing(lost))[()]
+
+
+def _series_of_dropping(kept: laurent.Laurent, lost: laurent.Laurent) -> laurent.Laurent:
+    return laurent.unknown(kept, lost) if lost.coefficients.any() else kept
+
+
+# `dropping(kept, lost)` is `kept`, which has another shape beside the point: `lost` is the total of elements left out.
+dropping = elementwise(
+    lambda kept, lost: kept, 1, Factored(lambda y, kept, lost: missing(lost), _through_missing, _through_missing),
+    name="dropping", series=_series_of_dropping, analytic=lambda kept, lost: False,
+    counterpart=own("dropping", lambda xp, kept, lost: kept),
+)  # fmt: skip
+
+
+def without(kept: Value, *lost: Value) -> Value:
+    """Return `kept` as what remains of a value of which the elements `lost` are 0, and so were left out."""
+    for part in lost:
+        if size_of(part) and depends(part):
+            kept = dropping(kept, np.sum(part))
+    return kept
 
 
 def is_outside(reciprocal: Value) -> Value:

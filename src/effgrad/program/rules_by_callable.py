@@ -28,7 +28,7 @@ from effgrad.arrays.value import (
 )
 from effgrad.arrays.written import memories, read
 from effgrad.functions import python
-from effgrad.functions.numpy import makers, source
+from effgrad.functions.numpy import makers, sets, source
 from effgrad.functions.scipy.tables import Calling, Method, Running
 from effgrad.primitives import ufuncs
 from effgrad.primitives.given import as_computed
@@ -54,7 +54,7 @@ from effgrad.program.views import ITSELF, trimmed, viewing
 from effgrad.vocabulary import Object, Reached
 
 FIRST: list[Reached] = [
-    *makers.RULES, (np, "power", ufuncs.called_power),
+    *makers.RULES, *sets.RULES, (np, "power", ufuncs.called_power),
     *((scipy.special, name, rule) for name, rule in [*special.RULES.items(), *bessel.RULES.items()]),
     *python.RULES,
 ]

@@ -8,8 +8,10 @@ from effgrad.arrays.batched_value import Batched
 from effgrad.arrays.layout import ndim_of, shape_of, size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, depends, plain
+from effgrad.functions.scipy.tables import python_of
 from effgrad.primitives.given import all_as_computed
-from effgrad.vocabulary import Axes, Value
+from effgrad.primitives.kinks import without
+from effgrad.vocabulary import Axes, Option, Reached, Value
 
 
 def _ranked(*arrays: Value) -> list[Value]:
@@ -86,9 +88,27 @@ def _trim_zeros(filt: Value, trim: str = "fb", axis: Axes = None) -> Value:
         first, last = (int(np.min(kept[i])), int(np.max(kept[i])) + 1) if found else (0, 0)
         front, back = [letter in trim.lower() or not found for letter in "fb"]
         parts[i] = slice(first if front else None, last if back else None)
-    return filt[tuple(parts)]
+    left_out = np.ones(shape_of(filt), bool)
+    left_out[tuple(parts)] = False
+    return without(filt[tuple(parts)], filt[left_out])
 
 
+def _trimseq(seq: Value) -> Value:
+    kept = np.flatnonzero(plain(np.asarray(seq)))
+    count = int(kept[-1]) + 1 if len(kept) else 1
+    return without(seq[:count], seq[count:])
+
+
+def _poly1d(self: Value, c_or_r: Value, r: Option = False, variable: Option = None) -> None:
+    """A polynomial; where all coefficients are left out, the zero that takes their place has no derivative."""
+    _init(self, c_or_r, r, variable)
+    if not r and not isinstance(c_or_r, np.poly1d) and not np.any(plain(c := np.atleast_1d(c_or_r))):
+        self._coeffs = without(self._coeffs, c)
+
+
+_init = python_of(np.poly1d.__init__)
+_poly1d.runs_python = True  # type: ignore[attr-defined]
+RULES: list[Reached] = [(np.polynomial.polyutils, "trimseq", _trimseq), (np.poly1d, "__init__", _poly1d)]
 composed(all_as_computed({
     np.unique: _unique, np.intersect1d: _intersect1d, np.setdiff1d: _setdiff1d,
     np.unique_values: _unique_values, np.unique_all: _unique_all, np.unique_counts: _unique_counts,

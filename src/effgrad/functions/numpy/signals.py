@@ -2,10 +2,11 @@
 
 from effgrad.arrays.layout import size_of
 from effgrad.arrays.reach import np
-from effgrad.arrays.value import composed, getitem, plain
+from effgrad.arrays.value import composed, evaluated, getitem, plain
 from effgrad.primitives.complexes import conj, require_real
-from effgrad.primitives.decomposition import in_their_order, real_where_real
+from effgrad.primitives.decomposition import in_their_order, order_of, real_where_real
 from effgrad.primitives.given import all_as_computed
+from effgrad.primitives.kinks import without
 from effgrad.vocabulary import Value
 
 # Convolutions and interpolation.
@@ -58,7 +59,7 @@ def _polymul(a1: object, a2: object) -> Value:
 def _without_leading_zeros(p: Value) -> Value:
     p = np.atleast_1d(p)
     kept = np.flatnonzero(plain(p))
-    return p[int(kept[0]) :] if len(kept) else np.zeros(1)
+    return without(p[int(kept[0]) :], p[: int(kept[0])]) if len(kept) else without(np.zeros(1), p)
 
 
 def _roots(p: Value) -> Value:
@@ -66,14 +67,22 @@ def _roots(p: Value) -> Value:
     kept = np.flatnonzero(plain(p))
     if len(kept) == 0:
         return np.array([])
-    low = size_of(p) - 1 - int(kept[-1])
-    p = p[int(kept[0]) : int(kept[-1]) + 1]
-    n = size_of(p) - 1
-    if n == 0:
-        return np.zeros(low)
+    leading, p, low = p[: int(kept[0])], p[int(kept[0]) :], size_of(p) - 1 - int(kept[-1])
+    if low == 1:  # a simple root, which moves with the last coefficient
+        found = real_where_real(companion(p))[0]
+        return without(np.take_along_axis(found, evaluated(_order_of_roots, p, found), axis=-1), leading)
+    p, trailing = (p[:-low], p[-low:]) if low else (p, p[:0])
+    zeros = np.zeros(low)
+    if size_of(p) == 1:
+        return without(zeros, trailing)
     matrix = companion(p)
     # In every version of NumPy the roots are real numbers if all of them are real.
-    return np.concatenate([in_their_order(real_where_real(matrix)[0], matrix), np.zeros(low)])
+    roots = np.concatenate([in_their_order(real_where_real(matrix)[0], matrix), zeros])
+    return without(roots, leading, trailing)
+
+
+def _order_of_roots(p: Value, found: Value) -> Value:
+    return order_of(np.roots(p), found)
 
 
 def companion(p: Value) -> Value:

@@ -12,7 +12,7 @@ WRITTEN_IN_NUMPY = {
         filtfilt firls firwin firwin2 freqresp freqs freqs_zpk freqz freqz_sos freqz_zpk gammatone gauss_spline
         gausspulse group_delay hilbert2 iircomb iirdesign iirfilter iirnotch iirpeak impulse invres invresz istft
         kaiser_atten kaiser_beta lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp_zpk lp2lp lp2lp_zpk
-        lti medfilt minimum_phase normalize order_filter periodogram place_poles qspline1d qspline1d_eval
+        lti medfilt minimum_phase order_filter periodogram place_poles qspline1d qspline1d_eval
         residue residuez savgol_coeffs sawtooth ShortTimeFFT sos2tf sos2zpk sosfiltfilt sosfreqz spectrogram square
         ss2tf ss2zpk StateSpace step stft sweep_poly tf2sos tf2ss tf2zpk TransferFunction vectorstrength welch
         wiener ZerosPolesGain ZoomFFT zpk2sos zpk2tf""",

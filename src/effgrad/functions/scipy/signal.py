@@ -29,6 +29,7 @@ from effgrad.functions.scipy.tables import (
 from effgrad.primitives import cotangents
 from effgrad.primitives.complexes import conj
 from effgrad.primitives.given import with_value
+from effgrad.primitives.kinks import without
 from effgrad.primitives.primitive import Primitive, general, linear
 from effgrad.vocabulary import Axes, Axis, Cotangent, Function, Option, Reached, Value
 
@@ -285,6 +286,18 @@ def _lp2hp(b: Value, a: Value, wo: Value = 1.0) -> Value:
     return scipy.signal.lp2lp(*_PYTHON["lp2hp"](b, a, 1.0), wo)
 
 
+def _trim_zeros(filt: Value, trim: str = "fb") -> Value:
+    return np.trim_zeros(filt, trim)  # type: ignore[arg-type]
+
+
+def _normalize(b: Value, a: Value) -> Value:
+    """A filter whose leading coefficients, where they are 0 and so left out, have no derivative."""
+    num, den = _PYTHON["normalize"](b, a)
+    rows = b if np.ndim(b) and np.ndim(b[0]) else [np.atleast_1d(b)]
+    lost = [row[: max(len(row) - shape_of(num)[-1], 0)] for row in rows]
+    return without(num, *lost), den
+
+
 def _lsim(system: Value, U: Value, T: Value, X0: Value = None, interp: Option = True) -> Value:
     """The response to an input of zeros: that to an input of ones less that of the system at rest to ones."""
     found = _PYTHON["lsim"](system, U, T, X0, interp)
@@ -311,10 +324,12 @@ def _chirp_phase(
 
 
 _python_of_phase = python_of(scipy.signal._waveforms._chirp_phase)
-_PYTHON = {name: python_of(getattr(scipy.signal, name)) for name in ("lfiltic", "lp2hp", "lsim")}
+_PYTHON = {name: python_of(getattr(scipy.signal, name)) for name in ("lfiltic", "lp2hp", "lsim", "normalize")}
+_POLYNOMIALS: Value = vars(scipy.signal).get("_polyutils")  # from SciPy 1.16 on
 RULES: list[Reached] = [
     *((scipy.signal, name, Running(getattr(scipy.signal, name), definition))
-      for name, definition in (("lfiltic", _lfiltic), ("lp2hp", _lp2hp))),
+      for name, definition in (("lfiltic", _lfiltic), ("lp2hp", _lp2hp), ("normalize", _normalize))),
+    *(rules_of(_POLYNOMIALS, {"_trim_zeros": _trim_zeros}) if _POLYNOMIALS else ()),
     (scipy.signal, "lsim", Calling(_lsim)),
     (scipy.signal._waveforms, "_chirp_phase", Running(scipy.signal._waveforms._chirp_phase, _chirp_phase)),
     *rules_of(scipy.signal, {

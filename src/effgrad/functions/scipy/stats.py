@@ -22,6 +22,7 @@ from effgrad.arrays.value import UFUNCS, depends, evaluated, plain
 from effgrad.errors import NoRule
 from effgrad.functions.scipy.tables import Running, python_of, reals, require, rules_of, traced_inside
 from effgrad.primitives.given import as_computed
+from effgrad.primitives.kinks import dropping
 from effgrad.primitives.product import mT
 from effgrad.primitives.special.distributions import noncentral_chi2_density
 from effgrad.vocabulary import DTypeLike, Function, Option, Reached, Value
@@ -345,6 +346,13 @@ def _power_divergence(
     return _python_of_power_divergence(f_obs, f_exp, ddof, axis, lambda_)
 
 
+def _near_normal(self: Value, x: Value, skew: Value) -> Value:
+    """The terms of `pearson3`, which has no derivative in a skewness so small that SciPy takes the normal one."""
+    ans, x, transx, mask, *rest = _python_of_pearson3(self, x, skew)
+    return ans, np.where(mask, dropping(x, np.broadcast_to(skew, shape_of(x))), x), transx, mask, *rest
+
+
+_python_of_pearson3 = python_of(_continuous_distns.pearson3_gen._preprocess)
 _python_of_iqr, _python_of_power_divergence = python_of(scipy.stats.iqr), python_of(scipy.stats.power_divergence)
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
 DISCRETE = ("pmf", "logpmf", "cdf", "logcdf", "sf", "logsf")
@@ -357,6 +365,7 @@ RULES: list[Reached] = [
     CHOICE,
     (np_compat, "clip", lambda x, /, min=None, max=None, **_: np.clip(x, min, max)),
     (_multivariate._PSD, "__init__", _covariance),
+    (_continuous_distns.pearson3_gen, "_preprocess", _near_normal),
     (type(scipy.stats.norminvgauss), "_sf", _normal_inverse_gaussian_sf),
     *rules_of(
         scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf, "expectile": _expectile}
