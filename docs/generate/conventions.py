@@ -120,6 +120,11 @@ the chain rule says zero times infinity. There is one policy for every mode and 
    A first derivative that differs between opposite sides is their mean, as in 1. A side that leaves the domain (`sqrt`
    of a negative number) is left out. Numbers that are no NaN are never touched, nor is the value of the program.
 
+A coefficient that is 0 and that a function leaves out, so that its result has another shape than beside the point, has
+no derivative: the first ones of `np.poly1d([0., 1.])`, the last ones of `Polynomial`, those of `np.trim_zeros`,
+`np.roots` and `scipy.signal.normalize`. It is NaN; write `np.polyval` for a polynomial that keeps them. A zero that is
+a constant is left out without harm, and a simple root at 0 moves with the last coefficient.
+
 Equal eigenvalues and equal singular values are singular points too, and so are singular values of 0. Beside them
 `eigh`, `eig` and `svd` have series: a function written as `v * g(w) @ v.T`, `v * g(w) @ inv(v)` or `u * g(s) @ vt` has
 its first and second derivatives there, and what depends on the choice of vectors is NaN. Vectors that are used are
