@@ -25,6 +25,9 @@ LACKING = [
     (f"SciPy {scipy.__version__}", SCIPY < (1, 16), {
         r"test_columns_read_by_pandas.py::\w+\[(filled_gaps|.*Window)": "is older than pandas asks for",
     }),
+    (f"SciPy {scipy.__version__}", SCIPY < (1, 18), {
+        r"\[signal.whittaker_henderson\b": "lacks it",
+    }),
     (f"SciPy {scipy.__version__}", SCIPY < (1, 17), {
         r"test_linear_algebra.py::test_(the_value|first_and)\w+\[(scipy (cholesky|cholesky lower|eigh|eigvalsh upper"
         r"|qr economic|qr r|solve|solve pos of a stack of elements|inv her of one element)"

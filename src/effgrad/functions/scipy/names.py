@@ -15,7 +15,7 @@ WRITTEN_IN_NUMPY = {
         lti medfilt minimum_phase order_filter periodogram place_poles qspline1d qspline1d_eval
         residue residuez savgol_coeffs sawtooth ShortTimeFFT sos2tf sos2zpk sosfiltfilt sosfreqz spectrogram square
         ss2tf ss2zpk StateSpace step stft sweep_poly tf2sos tf2ss tf2zpk TransferFunction vectorstrength welch
-        wiener ZerosPolesGain ZoomFFT zpk2sos zpk2tf""",
+        whittaker_henderson wiener ZerosPolesGain ZoomFFT zpk2sos zpk2tf""",
     "ndimage": """black_tophat center_of_mass convolve1d extrema generic_gradient_magnitude generic_laplace
         grey_closing grey_opening labeled_comprehension maximum mean median minimum morphological_gradient
         standard_deviation sum sum_labels variance vectorized_filter white_tophat""",

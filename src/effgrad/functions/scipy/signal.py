@@ -15,6 +15,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain, plain_tree
 from effgrad.errors import NoRule
 from effgrad.functions.numpy.padding import pad
+from effgrad.functions.scipy import banded
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
 from effgrad.functions.scipy.tables import (
     Calling,
@@ -298,6 +299,12 @@ def _normalize(b: Value, a: Value) -> Value:
     return without(num, *lost), den
 
 
+def _solveh_banded(ab: Value, b: Value, calc_logdet: Option = False) -> tuple[Value, Value, int]:
+    """A banded system of `whittaker_henderson`, and the logarithm of its determinant."""
+    logdet = 2 * np.sum(np.log(banded.RULES["cholesky_banded"](ab, lower=True)[0])) if calc_logdet else 0.0
+    return banded.RULES["solveh_banded"](ab, b, lower=True), logdet, 0
+
+
 def _lsim(system: Value, U: Value, T: Value, X0: Value = None, interp: Option = True) -> Value:
     """The response to an input of zeros: that to an input of ones less that of the system at rest to ones."""
     found = _PYTHON["lsim"](system, U, T, X0, interp)
@@ -326,10 +333,12 @@ def _chirp_phase(
 _python_of_phase = python_of(scipy.signal._waveforms._chirp_phase)
 _PYTHON = {name: python_of(getattr(scipy.signal, name)) for name in ("lfiltic", "lp2hp", "lsim", "normalize")}
 _POLYNOMIALS: Value = vars(scipy.signal).get("_polyutils")  # from SciPy 1.16 on
+_SMOOTHING: Value = vars(scipy.signal).get("_whittaker")  # from SciPy 1.18 on
 RULES: list[Reached] = [
     *((scipy.signal, name, Running(getattr(scipy.signal, name), definition))
       for name, definition in (("lfiltic", _lfiltic), ("lp2hp", _lp2hp), ("normalize", _normalize))),
     *(rules_of(_POLYNOMIALS, {"_trim_zeros": _trim_zeros}) if _POLYNOMIALS else ()),
+    *(rules_of(_SMOOTHING, {"_solveh_banded": _solveh_banded}) if _SMOOTHING else ()),
     (scipy.signal, "lsim", Calling(_lsim)),
     (scipy.signal._waveforms, "_chirp_phase", Running(scipy.signal._waveforms._chirp_phase, _chirp_phase)),
     *rules_of(scipy.signal, {
