@@ -27,7 +27,7 @@ WRITTEN_IN_NUMPY = {
         gmean gstd gzscore hmean jarque_bera kstat kstatvar kurtosis kurtosistest levene linregress lmoment
         Logistic logser make_distribution median_abs_deviation mode moment multinomial mvsdist nbinom Normal
         normaltest obrientransform order_statistic permutation_test planck pmean pointbiserialr poisson
-        quantile scoreatpercentile sem sigmaclip skellam skew skewtest theilslopes tmean trim1
+        quantile scoreatpercentile sem sigmaclip skellam skew theilslopes tmean trim1
         trim_mean trimboth tsem tstd ttest_1samp ttest_ind ttest_ind_from_stats ttest_rel tvar Uniform variation
         wasserstein_distance yeojohnson yeojohnson_llf yulesimon zipf zmap zscore""",
     "interpolate": """AAA Akima1DInterpolator approximate_taylor_polynomial barycentric_interpolate

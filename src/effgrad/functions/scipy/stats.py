@@ -346,12 +346,19 @@ def _power_divergence(
     return _python_of_power_divergence(f_obs, f_exp, ddof, axis, lambda_)
 
 
+def _skewtest(a: Value, axis: Option = 0, *args: Option, **options: Option) -> Value:
+    beside = not traced_inside(a) or bool(np.all(plain(scipy.stats.skew(a, axis))))
+    require(beside, "stats.skewtest", "data that are not symmetric; SciPy takes another statistic at a skewness of 0")
+    return _python_of_skewtest(a, axis, *args, **options)
+
+
 def _near_normal(self: Value, x: Value, skew: Value) -> Value:
     """The terms of `pearson3`, which has no derivative in a skewness so small that SciPy takes the normal one."""
     ans, x, transx, mask, *rest = _python_of_pearson3(self, x, skew)
     return ans, np.where(mask, dropping(x, np.broadcast_to(skew, shape_of(x))), x), transx, mask, *rest
 
 
+_python_of_skewtest = python_of(scipy.stats.skewtest)
 _python_of_pearson3 = python_of(_continuous_distns.pearson3_gen._preprocess)
 _python_of_iqr, _python_of_power_divergence = python_of(scipy.stats.iqr), python_of(scipy.stats.power_divergence)
 CONTINUOUS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
@@ -371,6 +378,7 @@ RULES: list[Reached] = [
         scipy.stats, {"pearsonr": _pearsonr, "f_oneway": _f_oneway, "boxcox_llf": _boxcox_llf, "expectile": _expectile}
     ),
     (scipy.stats, "iqr", Running(scipy.stats.iqr, _iqr)),
+    (scipy.stats, "skewtest", Running(scipy.stats.skewtest, _skewtest)),
     (scipy.stats, "power_divergence", Running(scipy.stats.power_divergence, _power_divergence)),
     (_morestats, "_yeojohnson_transform", Running(_morestats._yeojohnson_transform, _yeojohnson)),
     *_of_each_type(_kde.gaussian_kernel_estimate, _kernel_estimate),
