@@ -93,10 +93,13 @@ SIGNAL = {
     "ss2zpk": lambda x: parts(signal.ss2zpk(*system(x))[1]),
     "tf2sos": lambda x: signal.tf2sos(*filtered(x)),
     "tf2ss": lambda x: signal.tf2ss(*filtered(x))[0],
-    "whittaker_henderson": lambda x: signal.whittaker_henderson(np.ravel(x), lamb=1 + x[0, 0], weights=np.ravel(x)).x,
     "wiener": lambda x: signal.wiener(np.ravel(x), 3),
     "zpk2sos": lambda x: signal.zpk2sos([x[0, 0]], [x[0, 1]], x[0, 2]),
 }  # fmt: skip
+if hasattr(signal, "whittaker_henderson"):
+    SIGNAL["whittaker_henderson"] = lambda x: signal.whittaker_henderson(
+        np.ravel(x), lamb=1 + x[0, 0], weights=np.ravel(x)
+    ).x
 NDIMAGE = {
     "extrema": lambda x: np.stack(ndimage.extrema(x[0], *LABELS)[:2]),
     "labeled_comprehension": lambda x: ndimage.labeled_comprehension(x[0], *LABELS, np.mean, float, 0),

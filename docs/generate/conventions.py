@@ -121,9 +121,10 @@ the chain rule says zero times infinity. There is one policy for every mode and 
    of a negative number) is left out. Numbers that are no NaN are never touched, nor is the value of the program.
 
 A coefficient that is 0 and that a function leaves out, so that its result has another shape than beside the point, has
-no derivative: the first ones of `np.poly1d([0., 1.])`, the last ones of `Polynomial`, those of `np.trim_zeros`,
-`np.roots` and `scipy.signal.normalize`. It is NaN; write `np.polyval` for a polynomial that keeps them. A zero that is
-a constant is left out without harm, and a simple root at 0 moves with the last coefficient.
+no derivative: the first ones of `np.poly1d([0., 1.])`, the last ones of `Polynomial`, those of `np.roots` and of
+`scipy.signal.normalize`. It is NaN; write `np.polyval` for a polynomial that keeps them. A zero that is a constant is
+left out without harm, and a simple root at 0 moves with the last coefficient. What `np.trim_zeros` or a mask selects is
+a constant: the elements that are kept do not depend on the others.
 
 Equal eigenvalues and equal singular values are singular points too, and so are singular values of 0. Beside them
 `eigh`, `eig` and `svd` have series: a function written as `v * g(w) @ v.T`, `v * g(w) @ inv(v)` or `u * g(s) @ vt` has

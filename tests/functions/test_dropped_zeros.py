@@ -14,8 +14,9 @@ from effgrad import compile, grad, hessian, jvp
 
 W, TIMES = np.array([0.3, 1.1]), np.array([0.0, 0.5, 1.0])
 DROPPING = {
-    "trim_zeros": lambda t: np.sum(np.trim_zeros(np.array([0, t, 1.0, 2.0]) * 1.0)),
-    "a written array": lambda t: np.sum(np.trim_zeros(written([0.0, t, 1.0, 0.0]))),
+    "a written array": lambda t: np.poly1d(written([0.0, t, 1.0, 2.0]))(3.0),
+    "bilinear": lambda t: np.polyval(signal.bilinear([t, 1.0, 2.0], [1.0, 2.0, 3.0])[0], 0.3),
+    "residuez": lambda t: np.sum(np.abs(signal.residuez([2.0, 1.0, t], [1.0, 2.5, 1.0])[0]) ** 2),
     "poly1d": lambda t: np.poly1d([t, 1.0, 2.0])(3.0),
     "poly1d of zeros": lambda t: np.poly1d([t, t])(3.0),
     "product of poly1d": lambda t: (np.poly1d([t, 1.0, 2.0]) * np.poly1d([1.0, 2.0]))(3.0),

@@ -51,11 +51,7 @@ def trimmed(f: Any, target: Object) -> Object:
         part = f(numbers, *args, **kwargs)
         place = (address_of(part) - address_of(numbers)) // numbers.itemsize if part.size else 0
         first = np.unravel_index(place, numbers.shape) if part.size else (0,) * part.ndim
-        kept = [slice(k, k + n) for k, n in zip(first, part.shape, strict=True)]
-        sides = [np.s_[(slice(None),) * axis + (end,)] for axis, inner in enumerate(kept)
-                 for end in (slice(inner.start), slice(inner.stop, None))]  # fmt: skip
-        # An array of its own has the derivative that is lost with a traced zero; a view could not.
-        return target(read(filt), *args, **kwargs) if any(is_held(filt[side]) for side in sides) else filt[tuple(kept)]
+        return filt[tuple(slice(k, k + n) for k, n in zip(first, part.shape, strict=True))]
 
     return given
 

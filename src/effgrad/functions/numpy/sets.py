@@ -88,9 +88,7 @@ def _trim_zeros(filt: Value, trim: str = "fb", axis: Axes = None) -> Value:
         first, last = (int(np.min(kept[i])), int(np.max(kept[i])) + 1) if found else (0, 0)
         front, back = [letter in trim.lower() or not found for letter in "fb"]
         parts[i] = slice(first if front else None, last if back else None)
-    left_out = np.ones(shape_of(filt), bool)
-    left_out[tuple(parts)] = False
-    return without(filt[tuple(parts)], filt[left_out])
+    return filt[tuple(parts)]
 
 
 def _trimseq(seq: Value) -> Value:
@@ -99,11 +97,18 @@ def _trimseq(seq: Value) -> Value:
     return without(seq[:count], seq[count:])
 
 
+def leading_zeros(p: Value) -> Value:
+    """Return the coefficients at the beginning of a polynomial that are 0; all of them if there is no other."""
+    p = np.atleast_1d(np.array(p) if isinstance(p, list | tuple) else p)
+    kept = np.flatnonzero(plain(p))
+    return p[: int(kept[0])] if len(kept) else p
+
+
 def _poly1d(self: Value, c_or_r: Value, r: Option = False, variable: Option = None) -> None:
-    """A polynomial; where all coefficients are left out, the zero that takes their place has no derivative."""
+    """A polynomial; the leading coefficients that are 0, and so left out, have no derivative."""
     _init(self, c_or_r, r, variable)
-    if not r and not isinstance(c_or_r, np.poly1d) and not np.any(plain(c := np.atleast_1d(c_or_r))):
-        self._coeffs = without(self._coeffs, c)
+    if not r and not isinstance(c_or_r, np.poly1d):
+        self._coeffs = without(self._coeffs, leading_zeros(c_or_r))
 
 
 _init = python_of(np.poly1d.__init__)

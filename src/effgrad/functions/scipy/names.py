@@ -7,13 +7,13 @@ WRITTEN_IN_NUMPY = {
     "special": """assoc_laguerre chebyc chebys chebyt chebyu gegenbauer genlaguerre h1vp h2vp hermite hermitenorm
         ivp jacobi jvp kvp laguerre legendre sh_chebyt sh_chebyu sh_jacobi sh_legendre yvp""",
     "linalg": "convolution_matrix diagsvd fiedler fiedler_companion khatri_rao null_space orth",
-    "signal": """abcd_normalize bessel bilinear bilinear_zpk bode butter cheby1 cheby2 chirp coherence cont2discrete
+    "signal": """abcd_normalize bessel bilinear_zpk bode butter cheby1 cheby2 chirp coherence cont2discrete
         csd cspline1d cspline1d_eval CZT czt_points dbode detrend dfreqresp dimpulse dlsim dlti dstep ellip envelope
         filtfilt firls firwin firwin2 freqresp freqs freqs_zpk freqz freqz_sos freqz_zpk gammatone gauss_spline
         gausspulse group_delay hilbert2 iircomb iirdesign iirfilter iirnotch iirpeak impulse invres invresz istft
         kaiser_atten kaiser_beta lombscargle lp2bp lp2bp_zpk lp2bs lp2bs_zpk lp2hp_zpk lp2lp lp2lp_zpk
         lti medfilt minimum_phase order_filter periodogram place_poles qspline1d qspline1d_eval
-        residue residuez savgol_coeffs sawtooth ShortTimeFFT sos2tf sos2zpk sosfiltfilt sosfreqz spectrogram square
+        savgol_coeffs sawtooth ShortTimeFFT sos2tf sos2zpk sosfiltfilt sosfreqz spectrogram square
         ss2tf ss2zpk StateSpace step stft sweep_poly tf2sos tf2ss tf2zpk TransferFunction vectorstrength welch
         whittaker_henderson wiener ZerosPolesGain ZoomFFT zpk2sos zpk2tf""",
     "ndimage": """black_tophat center_of_mass convolve1d extrema generic_gradient_magnitude generic_laplace

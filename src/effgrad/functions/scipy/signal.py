@@ -15,6 +15,7 @@ from effgrad.arrays.reach import np
 from effgrad.arrays.value import evaluated, plain, plain_tree
 from effgrad.errors import NoRule
 from effgrad.functions.numpy.padding import pad
+from effgrad.functions.numpy.sets import leading_zeros
 from effgrad.functions.scipy import banded
 from effgrad.functions.scipy.ranks import SIGNAL_RULES
 from effgrad.functions.scipy.tables import (
@@ -287,16 +288,22 @@ def _lp2hp(b: Value, a: Value, wo: Value = 1.0) -> Value:
     return scipy.signal.lp2lp(*_PYTHON["lp2hp"](b, a, 1.0), wo)
 
 
-def _trim_zeros(filt: Value, trim: str = "fb") -> Value:
-    return np.trim_zeros(filt, trim)  # type: ignore[arg-type]
-
-
 def _normalize(b: Value, a: Value) -> Value:
     """A filter whose leading coefficients, where they are 0 and so left out, have no derivative."""
     num, den = _PYTHON["normalize"](b, a)
     rows = b if np.ndim(b) and np.ndim(b[0]) else [np.atleast_1d(b)]
     lost = [row[: max(len(row) - shape_of(num)[-1], 0)] for row in rows]
-    return without(num, *lost), den
+    return without(num, *lost, leading_zeros(a)), without(den, leading_zeros(a))
+
+
+def _without_zeros(name: str, step: int) -> Function:
+    """The definition of a function that leaves out zeros at the beginning of its polynomials, or (-1) at their end."""
+
+    def definition(b: Value, a: Value, *args: Option, **options: Option) -> Value:
+        lost = [leading_zeros(np.atleast_1d(p)[::step]) for p in (b, a)]
+        return tuple(without(part, *lost) for part in _PYTHON[name](b, a, *args, **options))
+
+    return definition
 
 
 def _solveh_banded(ab: Value, b: Value, calc_logdet: Option = False) -> tuple[Value, Value, int]:
@@ -331,13 +338,17 @@ def _chirp_phase(
 
 
 _python_of_phase = python_of(scipy.signal._waveforms._chirp_phase)
-_PYTHON = {name: python_of(getattr(scipy.signal, name)) for name in ("lfiltic", "lp2hp", "lsim", "normalize")}
-_POLYNOMIALS: Value = vars(scipy.signal).get("_polyutils")  # from SciPy 1.16 on
+# Functions that leave out zeros at an end of their polynomials.
+TRIMMING = {"bilinear": 1, "residue": 1, "residuez": -1}
+_PYTHON = {
+    name: python_of(getattr(scipy.signal, name)) for name in ("lfiltic", "lp2hp", "lsim", "normalize", *TRIMMING)
+}
 _SMOOTHING: Value = vars(scipy.signal).get("_whittaker")  # from SciPy 1.18 on
 RULES: list[Reached] = [
-    *((scipy.signal, name, Running(getattr(scipy.signal, name), definition))
-      for name, definition in (("lfiltic", _lfiltic), ("lp2hp", _lp2hp), ("normalize", _normalize))),
-    *(rules_of(_POLYNOMIALS, {"_trim_zeros": _trim_zeros}) if _POLYNOMIALS else ()),
+    *((scipy.signal, name, Running(getattr(scipy.signal, name), definition)) for name, definition in {
+        "lfiltic": _lfiltic, "lp2hp": _lp2hp, "normalize": _normalize,
+        **{name: _without_zeros(name, step) for name, step in TRIMMING.items()},
+    }.items()),
     *(rules_of(_SMOOTHING, {"_solveh_banded": _solveh_banded}) if _SMOOTHING else ()),
     (scipy.signal, "lsim", Calling(_lsim)),
     (scipy.signal._waveforms, "_chirp_phase", Running(scipy.signal._waveforms._chirp_phase, _chirp_phase)),

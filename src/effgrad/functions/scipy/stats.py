@@ -355,7 +355,9 @@ def _skewtest(a: Value, axis: Option = 0, *args: Option, **options: Option) -> V
 def _near_normal(self: Value, x: Value, skew: Value) -> Value:
     """The terms of `pearson3`, which has no derivative in a skewness so small that SciPy takes the normal one."""
     ans, x, transx, mask, *rest = _python_of_pearson3(self, x, skew)
-    return ans, np.where(mask, dropping(x, np.broadcast_to(skew, shape_of(x))), x), transx, mask, *rest
+    if np.any(plain(mask)):
+        x = np.where(mask, dropping(x, np.broadcast_to(skew, shape_of(x))), x)
+    return ans, x, transx, mask, *rest
 
 
 _python_of_skewtest = python_of(scipy.stats.skewtest)
