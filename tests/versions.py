@@ -13,6 +13,9 @@ import scipy
 NUMPY, SCIPY = (tuple(map(int, library.__version__.split(".")[:2])) for library in (numpy, scipy))
 # What is installed, whether it is such a version, and for patterns of the names of tests what it does there.
 LACKING = [
+    (f"NumPy {numpy.__version__}", NUMPY < (2, 2), {
+        r"test_written_beside_the_owner.py::\w+\[(\w+-DLPack|views_of_traced)": "gives views by DLPack to read only",
+    }),
     (f"NumPy {numpy.__version__}", NUMPY < (2, 4), {
         r"::test_form\[pad .*\{(0|-1): ": "pads by no dictionary",
         r"::test_form\[weighted quantile \(0, 1\)": "has another quantile over several axes",
