@@ -23,6 +23,7 @@ DROPPING = {
     "polyadd": lambda t: np.sum(np.polyadd(np.poly1d([1.0, 2.0]), np.poly1d([t, 1.0, 2.0])).coeffs),
     "polymul": lambda t: np.polyval(np.polymul([t, 1.0, 2.0], [t, 3.0]), 2.0),
     "a first coefficient": lambda t: np.sum(np.abs(np.roots([t, 1.0, 2.0]))),
+    "before roots at 0": lambda t: np.sum(np.roots([t, 2.0, 0.0, 0.0])),
     "two last coefficients": lambda t: np.sum(np.abs(np.roots([1.0, 3.0, t, t]))),
     "product": lambda t: (Polynomial([1.0, 2.0, t]) * Polynomial([1.0, 2.0]))(3.0),
     "sum": lambda t: (Polynomial([1.0, 2.0, t]) + Polynomial([1.0, 2.0]))(3.0),

@@ -3,6 +3,7 @@
 from effgrad.arrays.layout import size_of
 from effgrad.arrays.reach import np
 from effgrad.arrays.value import composed, evaluated, getitem, plain
+from effgrad.functions.numpy.sets import leading_zeros
 from effgrad.primitives.complexes import conj, require_real
 from effgrad.primitives.decomposition import in_their_order, order_of, real_where_real
 from effgrad.primitives.given import all_as_computed
@@ -57,27 +58,25 @@ def _polymul(a1: object, a2: object) -> Value:
 
 
 def _without_leading_zeros(p: Value) -> Value:
-    p = np.atleast_1d(p)
-    kept = np.flatnonzero(plain(p))
-    return without(p[int(kept[0]) :], p[: int(kept[0])]) if len(kept) else without(np.zeros(1), p)
+    p, lost = np.atleast_1d(p), leading_zeros(p)
+    return without(p[size_of(lost) :] if size_of(lost) < size_of(p) else np.zeros(1), lost)
 
 
 def _roots(p: Value) -> Value:
     """Return the eigenvalues of the companion matrix, and a zero for each trailing coefficient that is zero."""
-    kept = np.flatnonzero(plain(p))
-    if len(kept) == 0:
+    leading = leading_zeros(p)
+    if size_of(leading) == size_of(p):
         return np.array([])
-    leading, p, low = p[: int(kept[0])], p[int(kept[0]) :], size_of(p) - 1 - int(kept[-1])
+    p, low = p[size_of(leading) :], size_of(leading_zeros(p[::-1]))
     if low == 1:  # a simple root, which moves with the last coefficient
         found = real_where_real(companion(p))[0]
         return without(np.take_along_axis(found, evaluated(_order_of_roots, p, found), axis=-1), leading)
     p, trailing = (p[:-low], p[-low:]) if low else (p, p[:0])
-    zeros = np.zeros(low)
-    if size_of(p) == 1:
-        return without(zeros, trailing)
-    matrix = companion(p)
-    # In every version of NumPy the roots are real numbers if all of them are real.
-    roots = np.concatenate([in_their_order(real_where_real(matrix)[0], matrix), zeros])
+    roots = np.zeros(low)
+    if size_of(p) > 1:
+        matrix = companion(p)
+        # In every version of NumPy the roots are real numbers if all of them are real.
+        roots = np.concatenate([in_their_order(real_where_real(matrix)[0], matrix), roots])
     return without(roots, leading, trailing)
 
 
